@@ -12,7 +12,7 @@ from typing import Any
 from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.actions.support.cluster_access import Place, open_cluster
 from trainchart.actions.support.doctor_probes import Cluster, choose_needs, examine_by_pods
-from trainchart.actions.support.run_record import merge_values
+from trainchart.actions.support.given_values import merge_values, read_overrides
 from trainchart.actions.support.target import open_target
 from trainchart.check.objects import called, is_hook, mapping_at
 from trainchart.check.sources import VALUES_FILE
@@ -23,24 +23,20 @@ from trainchart.cluster.queues import find_queue
 from trainchart.cluster.snapshot import Object, Unreadable, has_ended, name_of, section
 from trainchart.doctor import admission, quota, rights, storage
 from trainchart.doctor.admission import Trial
+from trainchart.doctor.cluster_results import check_gpus, judge_version, word_fit
 from trainchart.doctor.needs import PodGroup, find_groups, make_group
-from trainchart.doctor.packing import MAYBE, YES, Fit, judge_fit
-from trainchart.doctor.refusals import describe_request
-from trainchart.doctor.result import FAILED, OK, UNKNOWN, WARNING, Result
+from trainchart.doctor.packing import judge_fit
+from trainchart.doctor.result import FAILED, OK, UNKNOWN, Result
 from trainchart.doctor.room import Room, read_room
 from trainchart.doctor.storage import Need
 from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, Unauthorized, Unreachable
 from trainchart.helm.io.choose import find_engine
 from trainchart.helm.io.inputs import require_release_name
-from trainchart.helm.rendering import Manifest, Rendering, ValueOverrides
-from trainchart.host.files import read_text
+from trainchart.helm.rendering import Manifest, Rendering
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
-from trainchart.quantities import may_be_gpu
 from trainchart_runtime.contract import INSTANCE_LABEL
 from trainchart_runtime.run.judge import list_names
 
-VERSIONS = ((1, 33), (1, 37))
-"""Oldest and newest version of Kubernetes that charts are tested with."""
 _NOT_FOUND = "not found"
 _CLAIM = "PersistentVolumeClaim"
 
@@ -75,11 +71,14 @@ def examine(request: Request, tell: Callable[[str], None]) -> Iterator[Result]:
         release = request.release or target.chart_name
         require_release_name(release)
         api, namespace = open_cluster(request.place)
-        overrides, engine = _read_overrides(request), find_engine(request.engine or "auto")
+        overrides, engine = (
+            read_overrides(request.values, request.sets, request.set_strings, request.set_jsons),
+            find_engine(request.engine or "auto"),
+        )
         rendering = engine.render(target.chart, release=release, namespace=namespace, overrides=overrides)
         takes_over = _takes_claims_over(target.chart, merge_values(engine, overrides))
     version = api.read_version()
-    yield _judge_version(version)
+    yield judge_version(version)
     missing = _find_missing_namespace(api, namespace)
     if missing:
         yield missing
@@ -131,25 +130,6 @@ def _list_own_pods(api: KubernetesApi, namespace: str, release: str) -> tuple[Ob
     except Forbidden:
         return ()
     return tuple(pod for pod in pods if not has_ended(pod))
-
-
-def _read_overrides(request: Request) -> ValueOverrides:
-    return ValueOverrides(
-        files=tuple((str(path), read_text(path)) for path in request.values),
-        sets=request.sets,
-        set_strings=request.set_strings,
-        set_jsons=request.set_jsons,
-    )
-
-
-def _judge_version(version: tuple[int, int]) -> Result:
-    oldest, newest = VERSIONS
-    text, known = f"{version[0]}.{version[1]}", f"{oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}"
-    if version < oldest:
-        return Result("version", FAILED, f"Kubernetes {text} is older than what charts are made for, {known}")
-    if version > newest:
-        return Result("version", WARNING, f"Kubernetes {text} is newer than what charts are tested with, {known}")
-    return Result("version", OK, f"Kubernetes {text}")
 
 
 def _find_missing_namespace(api: KubernetesApi, namespace: str) -> Result | None:
@@ -310,48 +290,8 @@ def _examine_room(cluster: Cluster, groups: Sequence[PodGroup]) -> Iterator[Resu
             "whether the pods find nodes is not known: you may not list nodes and the pods of all namespaces",
         )
         return
-    resources = {name for group in groups for name in group.requests if may_be_gpu(name)}
-    for resource in sorted(resources):
-        holders = [node for node in room.nodes if node.total.get(resource)]
-        if holders:
-            yield Result("gpu", OK, f"{len(holders)} of {len(room.nodes)} nodes have {resource}")
-        else:
-            others = sorted(
-                {name for node in room.nodes for name, amount in node.total.items() if may_be_gpu(name) and amount}
-            )
-            yield Result(
-                "gpu",
-                FAILED,
-                f"no node has {resource}",
-                f"set gpu.resourceName to what the nodes have ({list_names(others)})"
-                if others
-                else "install the device plug-in, or add nodes with GPUs",
-            )
-    yield _word_fit(judge_fit(groups, room, cluster.namespace, random.Random(0)), groups, room)
-
-
-def _word_fit(fit: Fit, groups: Sequence[PodGroup], room: Room) -> Result:
-    total = sum(group.count for group in groups)
-    if fit.verdict == YES:
-        return Result("fit", OK, f"all {total} pods find nodes at once ({len(room.nodes)} nodes)")
-    asked = {group.name: describe_request(group) for group in groups}
-    lacking = "; ".join(
-        f"{count} of {name} (each asks for {asked[name]}) find no node: {why}" for name, count, why in fit.waiting
-    )
-    if fit.verdict == MAYBE:
-        chance = f"in {fit.won} of {fit.played} simulated orders" if fit.won else "perhaps, since no order was found"
-        return Result(
-            "fit",
-            WARNING,
-            f"the {total} pods fit only if they are placed well ({chance}): {lacking}",
-            "free some room, or ask for less",
-        )
-    return Result(
-        "fit",
-        FAILED,
-        f"{lacking}",
-        "trainchart list -A says which runs hold GPUs; ask for less, add nodes, or free some",
-    )
+    yield from check_gpus(groups, room)
+    yield word_fit(judge_fit(groups, room, cluster.namespace, random.Random(0)), groups, room)
 
 
 def _examine_queue(cluster: Cluster, rendering: Rendering) -> Iterator[Result]:

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from trainchart.actions.support.chart_drift import find_edits, refuse_incomplete
+from trainchart.actions.support.given_values import merge_values, read_overrides
 from trainchart.actions.support.project import find_project
 from trainchart.actions.support.run_code import FoundCode, recall_image_code
-from trainchart.actions.support.run_record import add_overrides, keep_engine, make_record, merge_values, require_run_of
+from trainchart.actions.support.run_record import add_overrides, keep_engine, make_record, require_run_of
 from trainchart.actions.support.target import Target, is_chart, open_target
 from trainchart.errors import Problem, RenderError, ToolError
 from trainchart.helm.asked import Asked
@@ -26,7 +27,7 @@ from trainchart.helm.io.choose import find_engine
 from trainchart.helm.io.inputs import describe_request, require_release_name
 from trainchart.helm.misread_values import find_misread_values
 from trainchart.helm.rendering import Rendering, ValueOverrides
-from trainchart.host.files import read_text, read_tree
+from trainchart.host.files import read_tree
 from trainchart.host.machine import has_gpu
 from trainchart.host.time_limit import TookTooLong, time_limit
 from trainchart.local.io import release_folder
@@ -210,7 +211,11 @@ def _take_over(request: RunRequest) -> RunRequest:
 def _prepare(request: RunRequest, target: Target, release: str, folder: Path) -> _Prepared:
     namespace, engine = request.namespace or DEFAULT_NAMESPACE, find_engine(request.engine or "auto")
     python = _find_python(request.python or sys.executable)
-    overrides = add_overrides(request.kept_values, _read_overrides(request), f"the values of {release}")
+    overrides = add_overrides(
+        request.kept_values,
+        read_overrides(request.values, request.sets, request.set_strings, request.set_jsons),
+        f"the values of {release}",
+    )
     try:
         rendering = engine.render(target.chart, release=release, namespace=namespace, overrides=overrides)
     except RenderError as err:
@@ -260,15 +265,6 @@ def _prepare(request: RunRequest, target: Target, release: str, folder: Path) ->
     except BaseException:
         reservation.close()
         raise
-
-
-def _read_overrides(request: RunRequest) -> ValueOverrides:
-    return ValueOverrides(
-        files=tuple((str(path), read_text(path)) for path in request.values),
-        sets=request.sets,
-        set_strings=request.set_strings,
-        set_jsons=request.set_jsons,
-    )
 
 
 def _find_misread(chart: Path, overrides: ValueOverrides) -> Iterator[Problem]:

@@ -61,7 +61,11 @@ def find_leads(report: Report, seen: Snapshot) -> tuple[str, ...]:
         leads += _name_paths(spec) if report.fails_at_start else ()
         leads += _name_near_variable(spec, report.outcome.error) if report.outcome and report.fails_at_start else ()
         leads += _name_services(spec, seen) if is_waiting or told.intersection(_OF_SERVICES) else ()
-        leads += _name_missing_ports(spec, seen) if is_waiting or told.intersection(_OF_SERVICES) else ()
+        leads += (
+            _name_missing_ports(spec, seen, report.key.namespace)
+            if is_waiting or told.intersection(_OF_SERVICES)
+            else ()
+        )
         leads += _name_aliases(spec) if is_waiting or told.intersection(_OF_ADDRESSES) else ()
     return tuple(dict.fromkeys(leads))
 
@@ -152,14 +156,20 @@ def _name_services(spec: Object, seen: Snapshot) -> Iterator[str]:
         yield f"See whether the services that it is given answer: {list_names(named)}."
 
 
-def _name_missing_ports(spec: Object, seen: Snapshot) -> Iterator[str]:
+def _name_missing_ports(spec: Object, seen: Snapshot, namespace: str) -> Iterator[str]:
     """Yield which addresses name a Service of the namespace, and a port that it does not have."""
     services = {name_of(each): items_of(section(each, "spec"), "ports") for each in listed(seen.services)}
     for address, name in _read_addresses(spec, seen).items():
         host, _, port = address.partition(":")
-        ports = sorted({str(each.get("port")) for each in services.get(host.partition(".")[0], ())})
+        service, *rest = host.split(".")
+        if rest[:1] not in ([], [namespace]) or rest[1:2] not in ([], ["svc"]):
+            continue
+        ports = sorted({str(each.get("port")) for each in services.get(service, ())})
         if ports and port and port not in ports:
-            yield f"{name} names port {port} of the Service {host}, which has {list_names(ports)}: correct it in `env`."
+            yield (
+                f"{name} names port {port} of the Service {host}, which has {list_names(ports)}: if that is a slip, "
+                "correct it in `env`."
+            )
 
 
 def _read_addresses(spec: Object, seen: Snapshot) -> dict[str, str]:

@@ -121,19 +121,19 @@ def judge_fit(groups: Sequence[PodGroup], room: Room, namespace: str, chance: Ch
     # One pod more than there is room for says all that a million more would.
     tried = [min(group.count, _count_most(game, number) + 1) for number, group in enumerate(groups)]
     order = [number for number, count in enumerate(tried) for _ in range(count)]
-    played, won = 0, 0
+    is_hopeless = _is_hopeless(game)
+    games = 1 if is_hopeless else _count_games(game)
+    won = 0
     best: tuple[Counter[int], _Board] | None = None
-    while played < _count_games(game):
+    for _ in range(games):
         board = game.start()
         waiting = _play(game, order, board, chance)
-        played, won = played + 1, won + (not waiting)
+        won += not waiting
         if waiting and (best is None or waiting.total() < best[0].total()):
             best = (waiting, board)
-        if _is_hopeless(game):
-            break
         chance.shuffle(order)
     if best is None:
-        return Fit(YES, won, played)
+        return Fit(YES, won, games)
     waiting, board = best
     told = tuple(
         (
@@ -143,7 +143,7 @@ def judge_fit(groups: Sequence[PodGroup], room: Room, namespace: str, chance: Ch
         )
         for number, count in sorted(waiting.items())
     )
-    return Fit(MAYBE if won or _can_be_placed(game) else NO, won, played, told)
+    return Fit(MAYBE if won or (not is_hopeless and _can_be_placed(game)) else NO, won, games, told)
 
 
 def _count_games(game: _Game) -> int:
@@ -191,8 +191,6 @@ def _lack_in_sum(game: _Game) -> bool:
 
 def _can_be_placed(game: _Game) -> bool:
     """Say whether any placement is found; also where the search is given up, since that proves nothing."""
-    if _is_hopeless(game):
-        return False
     order = sorted(range(len(game.groups)), key=lambda number: (len(game.open[number]), -_weigh(game, number)))
     pods = [number for number in order for _ in range(game.groups[number].count)]
     budget = [_SEARCH]

@@ -161,7 +161,13 @@ SHARDS = {"metadata": {"name": "shards"}, "spec": {"ports": [{"port": 8080}]}}
 
 @pytest.mark.parametrize(
     ("address", "is_wrong"),
-    [("shards:8000", True), ("shards.team-a:8000", True), ("shards:8080", False), ("a:1", False)],
+    [
+        ("shards:8000", True),
+        (f"shards.{NAMESPACE}.svc:8000", True),
+        ("shards:8080", False),
+        ("a:1", False),
+        ("shards.else:8000", False),
+    ],
 )
 @pytest.mark.parametrize("cause", [causes.DOWNLOAD_FAILED, causes.SERVICE_UNREACHABLE])
 def test_port_that_a_service_does_not_have_is_named(address: str, cause: Cause, *, is_wrong: bool) -> None:
@@ -169,7 +175,7 @@ def test_port_that_a_service_does_not_have_is_named(address: str, cause: Cause, 
         fail("Connection refused", cause=cause), env={"SHARDS_URL": f"http://{address}/next"}, services=[SHARDS]
     )
     host = address.partition(":")[0]
-    words = f"SHARDS_URL names port 8000 of the Service {host}, which has 8080: correct it in `env`."
+    words = f"SHARDS_URL names port 8000 of the Service {host}, which has 8080: if that is a slip, correct it in `env`."
     assert (words in text) == is_wrong
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import shlex
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,12 +16,11 @@ from trainchart.archive.identity import compute_identity
 from trainchart.archive.lock import hash_tree
 from trainchart.errors import PlanError, ToolError
 from trainchart.helm.io.choose import OWN_CHOICES
-from trainchart.helm.io.protocol import HelmEngine
 from trainchart.helm.rendering import ValueOverrides
 from trainchart.host.files import read_bytes
 from trainchart.host.git import read_commit
 from trainchart.host.trees import walk
-from trainchart.kubernetes_yaml import dump_mapping, parse_mapping
+from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.local.io.release_folder import RUN_FILE, holds_run, read_record
 from trainchart.local.run_record import CodeVersion, RunRecord
 from trainchart.local.summary import resume_command
@@ -31,11 +29,6 @@ _FILES_READ = 5000
 _BYTES_READ = 64 * 1024 * 1024
 """Code is smaller; a folder that holds more holds data as well, and is not read for a hash."""
 _PASSED_OVER = ("__pycache__", ".git", ".trainchart", ".venv", "node_modules")
-_VALUES_CHART = {
-    "Chart.yaml": "apiVersion: v2\nname: values\nversion: 0.0.0\n",
-    "templates/values.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values}\n"
-    "data: {values: {{ .Values | toJson | quote }}}\n",
-}
 
 
 def require_run_of(chart_name: str, folder: Path) -> None:
@@ -65,19 +58,6 @@ def keep_engine(kept: str, release: str) -> str:
             hint=f"name the program that is to run now: --engine {shlex.quote(kept)}, or auto",
         )
     return kept
-
-
-def merge_values(engine: HelmEngine, overrides: ValueOverrides) -> dict[str, Any]:
-    """Return the values that `overrides` stand for, as Helm itself merges them. Raises RenderError."""
-    if overrides == ValueOverrides():
-        return {}
-    with tempfile.TemporaryDirectory(prefix="trainchart-values-") as folder:
-        for path, text in _VALUES_CHART.items():
-            file = Path(folder, path)
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(text)
-        manifest = engine.render(Path(folder), release="values", overrides=overrides).manifests[0]
-    return parse_mapping(manifest.document["data"]["values"])
 
 
 def add_overrides(values: Mapping[str, Any], overrides: ValueOverrides, origin: str) -> ValueOverrides:
