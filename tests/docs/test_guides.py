@@ -346,7 +346,7 @@ def test_the_schema_comment_is_the_one_that_init_writes(
 def test_only_what_must_be_is_replaced() -> None:
     said = [item.text for items in GUIDES.values() for item in items if isinstance(item, blocks.Command)]
     assert set(INSTEAD) <= set(said), "an exception that no guide needs any more"
-    assert len(INSTEAD) == 61, "an exception more or less: think twice, then change this number"
+    assert len(INSTEAD) == 64, "an exception more or less: think twice, then change this number"
 
 
 def _find_in_prose(guide: Path) -> Iterator[list[str]]:
