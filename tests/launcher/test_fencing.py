@@ -254,10 +254,12 @@ def test_program_is_paused_while_storage_does_not_answer(make_twin, way):
     process, program = start(pod)
     mend = block(pod, way)
     pod.wait(lambda: psutil.Process(program).status() == psutil.STATUS_STOPPED, "the program is paused")
-    assert pod.wait_for_status(lambda status: status["state"] == "paused")
+    status = pod.wait_for_status(lambda status: status["state"] == "paused")
+    why = "Input/output error" if way == "fails" else "no answer"
+    assert status["silentStorage"] == f"cannot read {pod.owner_file}: {why}"
     mend()
     pod.wait(lambda: psutil.Process(program).status() != psutil.STATUS_STOPPED, "the program goes on")
-    assert pod.wait_for_status(lambda status: status["state"] == "running")
+    assert pod.wait_for_status(lambda status: status["state"] == "running")["silentStorage"] == ""
     (pod.folder / "go").touch()
     code, stderr = end(process)
     assert code == 0 and pod.message.attempt == 1
@@ -317,7 +319,8 @@ def test_every_start_waits_for_the_storage_anew(make_twin):
     pod = make_twin(**{contract.FENCE_SECONDS: "0.02", contract.MAX_RESTARTS: "1"})
     block(pod, "hangs")
     process = pod.start(TRAIN)
-    began = pod.wait_for_status(lambda status: status["state"] == "waiting")["since"]
+    waiting = pod.wait_for_status(lambda status: status["state"] == "waiting" and status["silentStorage"])
+    began = waiting["since"]
     assert end(process)[0] == contract.EXIT_STORAGE_LOST
     assert (pod.message.cause, pod.message.own_failures, pod.message.attempt) == ("storage-lost", 2, 0)
     # Sixty looks once more, not only the wait before a restart.

@@ -52,6 +52,7 @@ def test_status_of_a_running_program(running):
         "nanMetrics": [],
         "memoryKill": "",
         "memoryKilledAt": 0.0,
+        "silentStorage": "",
         "lastCause": "",
         "lastError": "",
         "ended": 0,

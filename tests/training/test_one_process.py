@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -833,6 +833,51 @@ def test_unreadable_marker_of_measured_checkpoint_is_logged_once(
     ]
 
 
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The evaluator waits no time for a marker that cannot be read to be written again."""
+    from trainchart_training.leading import evaluation
+
+    monkeypatch.setattr(evaluation, "DOUBT_SECONDS", 0.0)
+
+
+def test_evaluator_gives_up_on_a_damaged_last_marker(damaged: Trainer, hasty: None) -> None:
+    (damaged.folder / "ckpt-40.json").write_text("{")
+    assert not make_evaluator(damaged, max_steps=60).look(), "not the last one"
+    said = r"the last checkpoint, step 40 in .*, cannot be read: .*; repair the storage"
+    with pytest.raises(TrainingError, match=said):
+        make_evaluator(damaged, max_steps=40).look()
+
+
+def test_evaluator_ends_with_a_measured_last_checkpoint(trainer: Trainer, hasty: None) -> None:
+    trainer.place = replace(trainer.place, evaluators=1)
+    assert trainer.run(max_steps=20) == 0
+    (trainer.folder / "ckpt-20.json").write_text("{")
+    evaluator = make_evaluator(trainer, max_steps=20)
+    # Of the evaluator before this one.
+    evaluator._book.add(20, {"loss": 1.0})
+    assert evaluator.look()
+
+
+@pytest.mark.parametrize(("losses", "is_last"), [((2.0, 1.0, 1.0), True), ((3.0, 2.0, 1.0), False)])
+def test_evaluator_knows_an_early_end_from_the_results(
+    damaged: Trainer, hasty: None, losses: Sequence[float], is_last: bool
+) -> None:
+    (damaged.folder / "ckpt-40.json").write_text("{")
+    evaluator = make_evaluator(damaged, max_steps=60, early_stop_evaluations=1)
+    for step, loss in zip((0, 20, 40), losses, strict=True):
+        evaluator._book.add(step, {"loss": loss})
+    assert evaluator.look() == is_last
+
+
+def test_a_marker_that_may_be_written_again_is_waited_for(damaged: Trainer) -> None:
+    (damaged.folder / "ckpt-40.json").write_text("{")
+    evaluator = make_evaluator(damaged, max_steps=40)
+    assert not evaluator.look()
+    assert damaged.run(max_steps=40, keep_checkpoints=10) == 0
+    assert evaluator.look()
+
+
 def test_another_strategy_goes_on_with_the_same_checkpoint(trainer: Trainer) -> None:
     weights = Weights()
     assert trainer.run(replace(TRAINING, hooks=[weights]), max_steps=20) == 0
@@ -906,6 +951,12 @@ def test_records_that_are_not_there_are_named(tmp_path: Path) -> None:
 
 
 _STORE = "Error executing an HTTP request: libcurl code 7 when reading metadata of gs://bucket/run"
+_EVENTS = (
+    "{{function_node __wrapped__FlushSummaryWriter_device_/job:localhost/replica:0/task:0/device:CPU:0}} All 10 retry"
+    " attempts failed. The last failure: Error executing an HTTP request: HTTP response code 503\n\t when initiating an"
+    " upload to gs://bucket/run/logs/events.v2\n\tFailed to flush 2 events to gs://bucket/run/logs/events.v2\n\tCould"
+    " not flush events file. [Op:FlushSummaryWriter] name: "
+)
 
 
 @pytest.mark.parametrize(
@@ -919,6 +970,13 @@ _STORE = "Error executing an HTTP request: libcurl code 7 when reading metadata 
         ),
         ("single", "no connection", 1, "error: worker 0: no connection"),
         ("parameter-server", _STORE, 1, f"error: worker 0: {_STORE}"),
+        (
+            "parameter-server",
+            _EVENTS,
+            1,
+            "error: worker 0: All 10 retry attempts failed. The last failure: Error executing an HTTP request: HTTP"
+            " response code 503 when initiating an upload to gs://bucket/run/logs/events.v2",
+        ),
         ("parameter-server", "/checkpoints/ckpt-20.index; Host is down", 1, "error: worker 0: /checkpoints/ckpt-20"),
         (
             "multi-worker-mirrored",

@@ -36,6 +36,7 @@ CHECKSUM = "Checksum does not match: stored 2984810448 vs. calculated on the res
 NO_FILES = "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for /c/ckpt-1"
 NO_KERAS = "Please ensure the file is an accessible `.keras` zip file."
 HTTP_RESPONSE = "Error executing an HTTP request: HTTP response code"
+NO_BUCKET = "Error executing an HTTP request: libcurl code 7 meaning 'Could not connect to server'"
 NOT_IN = "ImportError: cannot import name 'get_session' from "
 KERAS_3 = HEAD + '  File "/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py", line 122, in handler\n'
 KERAS_2 = KERAS_3.replace("/keras/", "/tf_keras/")
@@ -99,7 +100,7 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
             "Exception: URL fetch",
         ),
         (
-            "download-failed",
+            "storage-failed",
             1,
             HEAD + "a.AbortedError: All 10 retry attempts failed. The last failure: Error executing an HTTP request: "
             "libcurl code 6 meaning 'Couldn't resolve host name'",
@@ -231,6 +232,27 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
             "urllib",
         ),
         ("peer-lost", 1, HEAD + "AbortedError: Session handle is not found: 5d0e.", "AbortedError"),
+        (
+            "storage-failed",
+            1,
+            HEAD + "OSError: [Errno 116] Stale file handle: '/c/ckpt-1.index'",
+            "OSError: [Errno 116]",
+        ),
+        ("storage-failed", 1, HEAD + "OSError: [Errno 107] Transport endpoint is not connected: '/c'", "OSError: [E"),
+        (
+            "storage-failed",
+            1,
+            HEAD + "tf.errors_impl.UnavailableError: /c/ckpt-1.index; Host is down",
+            "tf.errors_impl",
+        ),
+        ("storage-failed", 1, HEAD + f"tf.errors_impl.UnavailableError: {HTTP_RESPONSE} 503", "tf.errors_impl"),
+        (
+            "storage-failed",
+            1,
+            "12:00:00 error: worker 0: cannot save step 20 in gs://b/a: " + NO_BUCKET,
+            "12:00:00 error",
+        ),
+        ("program-error", 1, HEAD + "OSError: [Errno 107] Transport endpoint is not connected", "OSError: [Errno 107]"),
         ("read-only", 1, HEAD + "OSError: [Errno 30] Read-only file system: '/data/x'", "OSError"),
         ("read-only", 1, "mkdir: cannot create directory '/data/x': Read-only file system", "mkdir: "),
         ("wrong-architecture", 126, "cannot start '/app/train': Exec format error", "cannot start"),

@@ -105,6 +105,10 @@ class Fence:
         self.lost_storage = self._explain_lost_storage()
         return bool(self.lost_storage)
 
+    def describe_silence(self) -> str:
+        """Return why it is not known who owns the task; "" where it is."""
+        return f"cannot read {self._path}: {self._trouble}" if not self._is_off and self._is_silent() else ""
+
     def release(self) -> None:
         """Let a successor start without waiting; the program must have ended."""
         self._ending.set()

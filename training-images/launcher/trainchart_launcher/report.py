@@ -96,6 +96,8 @@ class Report:
         peers, status = self._peers, self._status
         if self._memory_kills:
             status = status._replace(memory_kill=self._memory_kill, memory_killed_at=self._killed_at)
+        if self._fence:
+            status = status._replace(silent_storage=self._fence.describe_silence())
         if self._signals.stop_signal:
             status = status._replace(state="stopping")
         elif self._fence and self._fence.is_paused:

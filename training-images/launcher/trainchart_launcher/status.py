@@ -47,6 +47,8 @@ class Status(NamedTuple):
     """That the kernel killed processes of the container for memory, while the program goes on."""
     memory_killed_at: float = 0.0
     """Unix seconds at which the last of them was noticed."""
+    silent_storage: str = ""
+    """Why the program stands still, or is not started: the checkpoint storage does not answer."""
 
 
 def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]) -> str:
@@ -67,6 +69,7 @@ def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]
         "nanMetrics": list(progress.nan_metrics),
         "memoryKill": status.memory_kill,
         "memoryKilledAt": round(status.memory_killed_at, 6),
+        "silentStorage": status.silent_storage,
         "lastCause": status.last_cause,
         "lastError": status.last_error,
         "ended": status.ended,

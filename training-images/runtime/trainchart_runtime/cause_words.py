@@ -59,6 +59,17 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         ),
         causes.ACCESS_REFUSED,
     ),
+    # TensorFlow's words for a bucket without an answer are those for a lost peer.
+    (
+        re.compile(
+            r"Error executing an HTTP request: (libcurl code \d|HTTP response code (408|429|5\d\d))"
+            r"|Stale file handle|\bESTALE\b|Input/output error|Remote I/O error"
+            # With a file: sockets say so, too.
+            r"|; (Transport endpoint is not connected|Cannot send after transport endpoint shutdown|Host is down)"
+            r"|\[Errno (107|108|112)\] [\w ]+: b?['\"]"
+        ),
+        causes.STORAGE_FAILED,
+    ),
     (
         re.compile(
             r"URL fetch failure on|\burllib\.error\.(URL|HTTP|ContentTooShort)Error\b|Max retries exceeded with url"

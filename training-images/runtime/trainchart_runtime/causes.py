@@ -340,6 +340,22 @@ STORAGE_LOST = Cause(
     "Check the checkpoint volume and its server, and whether other pods on the same node can read it.",
     RESTART_IN_PLACE,
 )
+STORAGE_SILENT = Cause(
+    "storage-silent",
+    "The checkpoint storage does not answer, and the program stands still until it does.",
+    "Nothing is lost: the training goes on by itself when the storage answers again, and is started again after two "
+    "minutes without an answer. Look at the storage's servers (GlusterFS: gluster volume status; Ceph: ceph status; "
+    "how many copies are there, and how many are needed to write), and at the network between them and the pod's node.",
+    RESTART_GOES_ON,
+)
+STORAGE_FAILED = Cause(
+    "storage-failed",
+    "The storage failed to read or write a file: it is unavailable, or has dropped this client.",
+    "The error names the file. Look at the storage's servers, or at the status page of the object store, and at the "
+    "network to them. A stale file handle, or an endpoint that is shut down, comes from a server or volume that was "
+    "exchanged: delete the pod, and its successor mounts the volume again.",
+    RESTART_IN_PLACE,
+)
 
 CAUSES: Mapping[str, Cause] = {
     cause.name: cause for cause in (*list(globals().values()), *vars(pod_causes).values()) if isinstance(cause, Cause)

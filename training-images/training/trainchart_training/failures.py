@@ -82,8 +82,10 @@ def describe_error(error: BaseException) -> str:
     text = next((line for line in lines if line and not _NOISE.match(line)), error.message)
     text = re.sub(r"\{\{.*?\}\} | \[Op:\w+\].*", "", text)
     peer = re.search(r"remote target (/job:\w+)/replica:0(/task:\d+)", error.message)
+    # Of an object store, what was to be read or written stands in a line of its own.
+    place = next((f" {line}" for line in lines if re.match(r"when .*\w://", line) and line not in text), "")
     plain = next((f"{words}: " for sign, words in _PLAIN_WORDS if sign in error.message), "")
-    return plain + text[:300] + (f" (at {peer[1]}{peer[2]})" if peer else "")
+    return plain + text[:300] + place[:200] + (f" (at {peer[1]}{peer[2]})" if peer else "")
 
 
 def show(value: object) -> str:

@@ -74,6 +74,13 @@ def test_a_killed_child_of_a_run_that_goes_on_is_no_problem():
     assert not find_kill(say(memoryKill=KILL, memoryKilledAt=NOW, state="parked"))
 
 
+def test_storage_that_does_not_answer_is_named():
+    words = "cannot read /checkpoints/.trainchart/owners/exp1-mnist-worker-1.owner: no answer"
+    [found] = find(say(), say(state="paused", silentStorage=words), ran=5)
+    assert found == ("exp1-mnist-worker-1", "storage-silent", words)
+    assert not find(say(silentStorage=7), say(silentStorage="\u2603"))
+
+
 @pytest.mark.parametrize(
     "speeds",
     [(560.0, 29.4), (500.0, 400.0, 200.0), (2200.0, 560.0, 540.0, 550.0), (29.0, None, None, 560.0), (0.0, 0.0, 0.0)],

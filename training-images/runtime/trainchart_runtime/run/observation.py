@@ -141,6 +141,8 @@ class LauncherReport(NamedTuple):
     """That the kernel killed a process of the program for memory, in the launcher's words; the program goes on."""
     memory_killed_at: float = 0.0
     """Unix time."""
+    silent_storage: str = ""
+    """Why the program stands still, or is not started: its checkpoint storage does not answer."""
 
 
 class Observation(NamedTuple):
@@ -231,7 +233,7 @@ def parse_report(document: Any) -> Optional[LauncherReport]:
     attempt = parse_whole(document.get("attempt"))
     if attempt is None:
         return None
-    kill = document.get("memoryKill")
+    kill, silence = document.get("memoryKill"), document.get("silentStorage")
     return LauncherReport(
         attempt=attempt,
         peer_failures=parse_whole(document.get("peerFailures")) or 0,
@@ -245,6 +247,7 @@ def parse_report(document: Any) -> Optional[LauncherReport]:
         nan_metrics=_parse_names(document.get("nanMetrics")),
         memory_kill=kill[:_KILL_LIMIT] if isinstance(kill, str) and kill.isascii() else "",
         memory_killed_at=parse_number(document.get("memoryKilledAt")) or 0.0,
+        silent_storage=silence[:MESSAGE_LIMIT] if isinstance(silence, str) and silence.isascii() else "",
     )
 
 

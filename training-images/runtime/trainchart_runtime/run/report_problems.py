@@ -1,4 +1,4 @@
-"""What running programs and their launchers report: metrics that are NaN, slow tasks, and processes that were killed.
+"""What running programs and their launchers report: NaN, slow tasks, killed processes, storage that does not answer.
 
 Pure; problems.py takes it in. Nothing has failed yet, so the run goes on, and users are told.
 """
@@ -33,6 +33,7 @@ def find_report_problems(
     known = {pod.task: reports[pod.uid] for pod in running if not reports[pod.uid].is_parked}
     found = [(task, _word_nan(report)) for task, report in known.items() if report.nan_metrics]
     found += [(task, _word_kill(report)) for task, report in known.items() if _waits_for_killed(report, state, now)]
+    found += [(task, _word_silence(report)) for task, report in known.items() if report.silent_storage]
     # A program that starts reads its data first, and is slow.
     if state.phase == RUNNING and now >= state.since + STEADY_SECONDS:
         found += _find_slow(known)
@@ -55,6 +56,10 @@ def _waits_for_killed(report: LauncherReport, state: RunState, now: float) -> bo
 
 def _word_kill(report: LauncherReport) -> Problem:
     return Problem(causes.CHILD_KILLED.name, f"{report.memory_kill}; no step since")
+
+
+def _word_silence(report: LauncherReport) -> Problem:
+    return Problem(causes.STORAGE_SILENT.name, report.silent_storage)
 
 
 def _find_slow(known: Mapping[Task, LauncherReport]) -> List[Tuple[Task, Problem]]:

@@ -23,7 +23,7 @@ from trainchart_training.hyperparameters import AUTO, FALL, Hyperparameters
 from trainchart_training.leading.progress import describe_number, write_progress
 from trainchart_training.leading.summary import open_summaries, write_scalars
 from trainchart_training.place import Place
-from trainchart_training.saving.catalogue import marker_name
+from trainchart_training.saving.catalogue import has_stalled, marker_name
 from trainchart_training.saving.checkpoints import Checkpoints
 from trainchart_training.saving.state import create_state, take_averages
 from trainchart_training.strategies.batches import build_test_batches
@@ -31,6 +31,8 @@ from trainchart_training.strategies.batches import build_test_batches
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
+DOUBT_SECONDS = 30.0
+"""A leader that finds its last marker damaged starts again within this time, and goes back to an earlier checkpoint."""
 
 
 class Measure:
@@ -151,6 +153,7 @@ class Evaluator:
 
     def __init__(self, training: Training, settings: Hyperparameters, place: Place) -> None:
         self._settings = settings
+        self._falls = settings.early_stop_evaluations > 0 and shall_fall(training, settings)
         self._place = place
         self._state = create_state(training, settings)
         self._measure = Measure(training, settings, self._state.model)
@@ -159,8 +162,8 @@ class Evaluator:
         self._summaries = open_summaries(place.log_dir, "evaluator")
         self._damaged: dict[int, dict[str, object]] = {}
         """What was passed over, as it was then."""
-        self._doubtful: set[int] = set()
-        """Whose marker could not be read, which was told."""
+        self._doubtful: dict[int, float] = {}
+        """Whose marker could not be read, which was told, and since when."""
         self.last_step = -1
         self._last_identity: dict[str, object] = {}
         """Of that step's checkpoint, as it was measured."""
@@ -210,7 +213,7 @@ class Evaluator:
 
         `identity` is from before it is read: what is written again meanwhile is tried again.
         """
-        if self._damaged.get(step) == identity:
+        if self._damaged.get(step) == identity and not self._is_last(step):
             return False
         problem = self._checkpoints.restore(self._state, step)
         if not problem:
@@ -230,14 +233,21 @@ class Evaluator:
     def _is_last(self, step: int) -> bool:
         try:
             # Read again: the end may have been noted after the checkpoint was complete.
-            return self._checkpoints.read_marker(step).is_last(
-                self._settings.max_steps, self._settings.early_stop_evaluations > 0
-            )
+            marker = self._checkpoints.read_marker(step)
         except (ValueError, tf.errors.OpError) as error:
             if step not in self._doubtful:
-                self._doubtful.add(step)
+                self._doubtful[step] = time.monotonic()
                 log.warning("cannot read the marker of step %d: %s", step, describe_error(error))
+            return time.monotonic() - self._doubtful[step] >= DOUBT_SECONDS and self._must_be_last(step)
+        self._doubtful.pop(step, None)
+        return marker.is_last(self._settings.max_steps, self._settings.early_stop_evaluations > 0)
+
+    def _must_be_last(self, step: int) -> bool:
+        """Say whether the training ends with `step` whatever its marker says: no step is left, or it got no better."""
+        if self._checkpoints.steps()[:1] != [step]:
             return False
+        patience, metric = self._settings.early_stop_evaluations, self._settings.early_stop_metric
+        return step >= self._settings.max_steps or has_stalled(self._book.read(), metric, patience, self._falls)
 
 
 def make_metrics(training: Training) -> list[Any]:
