@@ -29,10 +29,50 @@ true
 {{- range $name, $volume := .context.Values.volumes }}
 {{- if include "<%= name %>.mounts" (dict "role" $role "volume" $volume) }}
 - name: volume-{{ $name }}
+  {{- if $volume.ephemeral }}
+  {{- include "<%= name %>.ephemeralVolume" (dict "context" $context "component" $role "volume" $volume) | nindent 2 }}
+  {{- else }}
   persistentVolumeClaim:
     claimName: {{ $volume.existingClaim | default (include "<%= name %>.partName" (dict "context" $context "part" $name)) | quote }}
+  {{- end }}
 {{- end }}
 {{- end }}
+{{- end -}}
+
+{{- /* Source of a volume that each pod has for itself: a claim that goes with the pod, or a folder on the node's disk. */}}
+{{- define "<%= name %>.ephemeralVolume" -}}
+{{- if has .volume.storageClass (list "" "-") -}}
+emptyDir:
+  sizeLimit: {{ include "<%= name %>.text" .volume.size | quote }}
+{{- else -}}
+ephemeral:
+  volumeClaimTemplate:
+    metadata:
+      labels:
+        {{- include "<%= name %>.selectorLabels" . | nindent 8 }}
+      {{- with .volume.annotations }}
+      annotations:
+        {{- include "<%= name %>.stringMap" (dict "context" $.context "layers" (list .)) | nindent 8 }}
+      {{- end }}
+    spec:
+      accessModes: [ReadWriteOnce]
+      storageClassName: {{ .volume.storageClass | quote }}
+      resources:
+        requests:
+          storage: {{ include "<%= name %>.text" .volume.size | quote }}
+{{- end -}}
+{{- end -}}
+
+{{- /* Ephemeral volumes on the node's disk that a role mounts, as a JSON list of sources: (dict "context" $ "role" …). */}}
+{{- define "<%= name %>.nodeFolders" -}}
+{{- $role := .role -}}
+{{- $folders := list -}}
+{{- range $name, $volume := .context.Values.volumes -}}
+{{- if and $volume.ephemeral (has $volume.storageClass (list "" "-")) (include "<%= name %>.mounts" (dict "role" $role "volume" $volume)) -}}
+{{- $folders = append $folders (dict "emptyDir" (dict "sizeLimit" $volume.size)) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $folders -}}
 {{- end -}}
 
 {{- /* Mounts of the training container. */}}

@@ -66,7 +66,8 @@ spec:
         - name: status
           containerPort: {{ int64 .context.Values.service.statusPort }}
       resources:
-        {{- include "<%= name %>.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources (.settings.resources | default dict)) "volumes" (.settings.extraVolumes | default .context.Values.extraVolumes)) | nindent 8 }}
+        {{- $folders := include "<%= name %>.nodeFolders" . | fromJsonArray }}
+        {{- include "<%= name %>.resources" (dict "folders" $folders "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources (.settings.resources | default dict)) "volumes" (.settings.extraVolumes | default .context.Values.extraVolumes)) | nindent 8 }}
 <% block training_container %>
       terminationMessagePath: /dev/termination-log
       terminationMessagePolicy: FallbackToLogsOnError

@@ -53,7 +53,8 @@ spec:
         - name: status
           containerPort: {{ int64 .context.Values.service.statusPort }}
       resources:
-        {{- include "hello.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources (.settings.resources | default dict)) "volumes" (.settings.extraVolumes | default .context.Values.extraVolumes)) | nindent 8 }}
+        {{- $folders := include "hello.nodeFolders" . | fromJsonArray }}
+        {{- include "hello.resources" (dict "folders" $folders "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources (.settings.resources | default dict)) "volumes" (.settings.extraVolumes | default .context.Values.extraVolumes)) | nindent 8 }}
       terminationMessagePath: /dev/termination-log
       terminationMessagePolicy: FallbackToLogsOnError
       {{- with include "hello.merged" (list .context.Values.containerSecurityContext .settings.containerSecurityContext) }}

@@ -53,7 +53,8 @@ spec:
         - name: status
           containerPort: {{ int64 .context.Values.service.statusPort }}
       resources:
-        {{- include "lstm.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources (.settings.resources | default dict)) "volumes" (.settings.extraVolumes | default .context.Values.extraVolumes)) | nindent 8 }}
+        {{- $folders := include "lstm.nodeFolders" . | fromJsonArray }}
+        {{- include "lstm.resources" (dict "folders" $folders "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources (.settings.resources | default dict)) "volumes" (.settings.extraVolumes | default .context.Values.extraVolumes)) | nindent 8 }}
       terminationMessagePath: /dev/termination-log
       terminationMessagePolicy: FallbackToLogsOnError
       {{- with include "lstm.merged" (list .context.Values.containerSecurityContext .settings.containerSecurityContext) }}

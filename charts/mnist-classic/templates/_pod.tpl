@@ -29,10 +29,50 @@ true
 {{- range $name, $volume := .context.Values.volumes }}
 {{- if include "mnist-classic.mounts" (dict "role" $role "volume" $volume) }}
 - name: volume-{{ $name }}
+  {{- if $volume.ephemeral }}
+  {{- include "mnist-classic.ephemeralVolume" (dict "context" $context "component" $role "volume" $volume) | nindent 2 }}
+  {{- else }}
   persistentVolumeClaim:
     claimName: {{ $volume.existingClaim | default (include "mnist-classic.partName" (dict "context" $context "part" $name)) | quote }}
+  {{- end }}
 {{- end }}
 {{- end }}
+{{- end -}}
+
+{{- /* Source of a volume that each pod has for itself: a claim that goes with the pod, or a folder on the node's disk. */}}
+{{- define "mnist-classic.ephemeralVolume" -}}
+{{- if has .volume.storageClass (list "" "-") -}}
+emptyDir:
+  sizeLimit: {{ include "mnist-classic.text" .volume.size | quote }}
+{{- else -}}
+ephemeral:
+  volumeClaimTemplate:
+    metadata:
+      labels:
+        {{- include "mnist-classic.selectorLabels" . | nindent 8 }}
+      {{- with .volume.annotations }}
+      annotations:
+        {{- include "mnist-classic.stringMap" (dict "context" $.context "layers" (list .)) | nindent 8 }}
+      {{- end }}
+    spec:
+      accessModes: [ReadWriteOnce]
+      storageClassName: {{ .volume.storageClass | quote }}
+      resources:
+        requests:
+          storage: {{ include "mnist-classic.text" .volume.size | quote }}
+{{- end -}}
+{{- end -}}
+
+{{- /* Ephemeral volumes on the node's disk that a role mounts, as a JSON list of sources: (dict "context" $ "role" …). */}}
+{{- define "mnist-classic.nodeFolders" -}}
+{{- $role := .role -}}
+{{- $folders := list -}}
+{{- range $name, $volume := .context.Values.volumes -}}
+{{- if and $volume.ephemeral (has $volume.storageClass (list "" "-")) (include "mnist-classic.mounts" (dict "role" $role "volume" $volume)) -}}
+{{- $folders = append $folders (dict "emptyDir" (dict "sizeLimit" $volume.size)) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $folders -}}
 {{- end -}}
 
 {{- /* Mounts of the training container. */}}

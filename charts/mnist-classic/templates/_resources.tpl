@@ -1,11 +1,11 @@
-{{- /* Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" … "more" (list …) "volumes" …). */}}
+{{- /* Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" … "more" (list …) "volumes" … "folders" …). */}}
 {{- define "mnist-classic.resources" -}}
 {{- $cpu := include "mnist-classic.text" .settings.cpu -}}
 {{- $memory := include "mnist-classic.text" .settings.memory -}}
 requests:
   cpu: {{ $cpu | quote }}
   memory: {{ $memory | quote }}
-  {{- with include "mnist-classic.text" .settings.ephemeralStorage }}
+  {{- with include "mnist-classic.diskRequest" . }}
   ephemeral-storage: {{ . | quote }}
   {{- end }}
   {{- with include "mnist-classic.amounts" (dict "kind" "requests" "layers" .more) }}
@@ -52,18 +52,44 @@ claims:
 {{- end -}}
 {{- end -}}
 
+{{- /* Request for the node's disk: what is set, and on top of it the ephemeral volumes on that disk, "folders". */}}
+{{- define "mnist-classic.diskRequest" -}}
+{{- $request := include "mnist-classic.text" .settings.ephemeralStorage -}}
+{{- if and $request .folders -}}
+{{- $bytes := include "mnist-classic.size" (dict "key" "ephemeralStorage" "value" $request) | float64 -}}
+{{- range .folders -}}
+{{- $bytes = include "mnist-classic.size" (dict "key" "volumes" "value" .emptyDir.sizeLimit) | float64 | addf $bytes -}}
+{{- end -}}
+{{- include "mnist-classic.mebibytes" $bytes -}}
+{{- else -}}
+{{- $request -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Bytes as Kubernetes writes them, or every kubectl apply would find a difference. */}}
+{{- define "mnist-classic.mebibytes" -}}
+{{- $mebi := divf . 1048576.0 | ceil | int64 -}}
+{{- if eq (mod $mebi 1048576) 0 -}}
+{{- printf "%dTi" (div $mebi 1048576) -}}
+{{- else if eq (mod $mebi 1024) 0 -}}
+{{- printf "%dGi" (div $mebi 1024) -}}
+{{- else -}}
+{{- printf "%dMi" $mebi -}}
+{{- end -}}
+{{- end -}}
+
 {{- /*
-Limit of the node's disk: what is set, or else what /tmp and the emptyDirs of "volumes" may hold, and 1Gi for the log and the
+Limit of the node's disk: what is set, or else what /tmp, "folders" and the emptyDirs of "volumes" may hold, and 1Gi for the log and the
 chart's own. The kubelet evicts a pod that holds more, so there is none where an emptyDir without sizeLimit may hold anything.
 */}}
 {{- define "mnist-classic.diskLimit" -}}
-{{- $request := include "mnist-classic.text" .settings.ephemeralStorage -}}
+{{- $request := include "mnist-classic.diskRequest" . -}}
 {{- $bytes := 1073741824.0 -}}
 {{- $isBounded := ne $request "" -}}
 {{- with .settings.tmpSize -}}
 {{- $bytes = include "mnist-classic.size" (dict "key" "tmpSize" "value" .) | float64 | addf $bytes -}}
 {{- end -}}
-{{- range .volumes -}}
+{{- range concat (.volumes | default list) (.folders | default list) -}}
 {{- $folder := .emptyDir | default dict -}}
 {{- if and (hasKey . "emptyDir") (not $folder.medium) -}}
 {{- if $folder.sizeLimit -}}
@@ -78,14 +104,6 @@ chart's own. The kubelet evicts a pod that holds more, so there is none where an
 {{- $limit -}}
 {{- else if $isBounded -}}
 {{- $bytes = include "mnist-classic.size" (dict "key" "ephemeralStorage" "value" $request) | float64 | maxf $bytes -}}
-{{- /* As Kubernetes writes it, or every kubectl apply would find a difference. */}}
-{{- $mebi := divf $bytes 1048576.0 | ceil | int64 -}}
-{{- if eq (mod $mebi 1048576) 0 -}}
-{{- printf "%dTi" (div $mebi 1048576) -}}
-{{- else if eq (mod $mebi 1024) 0 -}}
-{{- printf "%dGi" (div $mebi 1024) -}}
-{{- else -}}
-{{- printf "%dMi" $mebi -}}
-{{- end -}}
+{{- include "mnist-classic.mebibytes" $bytes -}}
 {{- end -}}
 {{- end -}}

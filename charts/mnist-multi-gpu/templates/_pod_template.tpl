@@ -53,7 +53,8 @@ spec:
         - name: status
           containerPort: {{ int64 .context.Values.service.statusPort }}
       resources:
-        {{- include "mnist-multi-gpu.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources (.settings.resources | default dict)) "volumes" (.settings.extraVolumes | default .context.Values.extraVolumes)) | nindent 8 }}
+        {{- $folders := include "mnist-multi-gpu.nodeFolders" . | fromJsonArray }}
+        {{- include "mnist-multi-gpu.resources" (dict "folders" $folders "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources (.settings.resources | default dict)) "volumes" (.settings.extraVolumes | default .context.Values.extraVolumes)) | nindent 8 }}
       terminationMessagePath: /dev/termination-log
       terminationMessagePolicy: FallbackToLogsOnError
       {{- with include "mnist-multi-gpu.merged" (list .context.Values.containerSecurityContext .settings.containerSecurityContext) }}

@@ -21,6 +21,7 @@
 {{- define "mnist-towers.refuse" -}}
 {{- include "mnist-towers.refusePods" . -}}
 {{- include "mnist-towers.refuseSizes" . -}}
+{{- include "mnist-towers.refuseVolumes" . -}}
 {{- if eq (int64 .Values.service.port) (int64 .Values.service.statusPort) -}}
 {{- fail (printf "service.statusPort: port %d cannot serve TensorFlow and the status at once" (int64 .Values.service.port)) -}}
 {{- end -}}
@@ -49,20 +50,6 @@
 {{- end -}}
 {{- if ge (int64 $settings.saveWaitSeconds) (int64 $settings.stopGraceSeconds) -}}
 {{- fail (printf "roles.%s.saveWaitSeconds: the wait of %d s must be shorter than stopGraceSeconds, %d s" $role (int64 $settings.saveWaitSeconds) (int64 $settings.stopGraceSeconds)) -}}
-{{- end -}}
-{{- end -}}
-{{- range $name, $volume := .Values.volumes -}}
-{{- if and $volume.uri $volume.existingClaim -}}
-{{- fail (printf "volumes.%s: give uri or existingClaim, not both" $name) -}}
-{{- end -}}
-{{- if not (or $volume.uri $volume.existingClaim (ne (toString $volume.size) "")) -}}
-{{- fail (printf "volumes.%s: give size, existingClaim or uri" $name) -}}
-{{- end -}}
-{{- if not (or $volume.uri $volume.mountPath) -}}
-{{- fail (printf "volumes.%s.mountPath: give a folder, or a uri" $name) -}}
-{{- end -}}
-{{- if and (eq $volume.accessMode "ReadOnlyMany") (not $volume.readOnly) -}}
-{{- fail (printf "volumes.%s.accessMode: ReadOnlyMany needs readOnly: true" $name) -}}
 {{- end -}}
 {{- end -}}
 {{- with .Values.tensorboard -}}

@@ -36,6 +36,7 @@ EVERY_POD: Choices = (
     ("topologySpreadConstraints.*.nodeAffinityPolicy", "Honor Ignore"),
     ("topologySpreadConstraints.*.nodeTaintsPolicy", "Honor Ignore"),
     ("topologySpreadConstraints.*.whenUnsatisfiable", "DoNotSchedule ScheduleAnyway"),
+    ("volumes.*.ephemeral.volumeClaimTemplate.spec.accessModes.*", _ACCESS_MODES),
 )
 CONTAINER: Choices = (
     ("imagePullPolicy", "Always IfNotPresent Never"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from trainchart.cluster.node_states import describe_failure
-from trainchart.cluster.snapshot import Object, Snapshot, has_ended, items_of, listed, name_of, section
+from trainchart.cluster.snapshot import Object, Snapshot, has_ended, items_of, listed, name_of, owner_of, section
 from trainchart.reports.report import Report
 from trainchart_runtime.pod_causes import CLAIM_DELETED, NODE_LOST
 from trainchart_runtime.pod_problems import find_claims, parse_time
@@ -125,6 +125,8 @@ def _find_stuck_claims(report: Report, seen: Snapshot) -> Iterator[str]:
         name, others = name_of(each), [name for name in _list_finalizers(each) if name != _PROTECTION]
         if name not in users or not section(each, "metadata").get("deletionTimestamp"):
             continue
+        if owner_of(each).startswith("Pod "):
+            continue  # It goes with its pod.
         if users[name] and not told:
             yield (
                 f"the claim {name} is being deleted, which cannot be undone: {list_names(users[name])} still "

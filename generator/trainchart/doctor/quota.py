@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trainchart.check.objects import is_hook, mapping_at, mappings_at
@@ -50,7 +51,7 @@ def check_quotas(
     `groups` are complete, with all defaults; `needs` and `manifests` are those that are not there yet; `held` are pods
     that the release has already, whose share is its own.
     """
-    others = count_objects(manifests) + _count_storage(needs, classes)
+    others = count_objects(manifests) + _count_storage([_leave_out(need, held) for need in needs], classes)
     is_tight = False
     for quota in quotas:
         covered = [group for group in groups if _covers(quota, group.spec)]
@@ -98,14 +99,24 @@ def _count_storage(needs: Sequence[Need], classes: Sequence[Object]) -> Counter[
     for need in needs:
         if need.made is None:
             continue
-        size = read_thousandths(section(need.made, "spec", "resources", "requests").get("storage"))
+        count = need.pods if need.own_of_pods else 1
+        size = count * read_thousandths(section(need.made, "spec", "resources", "requests").get("storage"))
         made_by = find_class(need, classes)
         names = ["", *([f"{name_of(made_by)}{_OF_CLASS}"] if made_by else [])]
         for prefix in names:
             wanted[f"{prefix}requests.storage"] += size
-            if prefix:
-                wanted[f"{prefix}persistentvolumeclaims"] += 1000
+            if prefix or need.own_of_pods:
+                wanted[f"{prefix}persistentvolumeclaims"] += 1000 * count
+        if need.own_of_pods:
+            wanted["count/persistentvolumeclaims"] += 1000 * count
     return wanted
+
+
+def _leave_out(need: Need, held: Sequence[PodGroup]) -> Need:
+    """Return a need without the pods that have such a claim of their own already."""
+    volumes = (volume for group in held for volume in mappings_at(group.spec, "volumes") if volume.get("ephemeral"))
+    has = sum(volume.get("name") == need.own_of_pods for volume in volumes)
+    return replace(need, pods=max(0, need.pods - has)) if has else need
 
 
 def _count_pods(groups: Sequence[PodGroup]) -> Counter[str]:

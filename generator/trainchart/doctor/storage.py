@@ -28,6 +28,8 @@ class Need:
     """Whether any pod may write."""
     made: Object | None
     """The claim as the chart makes it; None for one that must exist."""
+    own_of_pods: str = ""
+    """Name of the volume of which each pod gets a claim of its own; "" for a claim that they share."""
 
     @property
     def modes(self) -> list[str]:
@@ -46,6 +48,7 @@ def find_needs(rendering: Rendering) -> tuple[Need, ...]:
     """Return the claims that the pods of a release mount, hooks aside, by name."""
     made = {each.name: each.document for each in rendering.manifests if each.kind == "PersistentVolumeClaim"}
     pods: dict[str, int] = {}
+    own: dict[str, Need] = {}
     writers: set[str] = set()
     for each in find_pods(rendering):
         if is_hook(each.manifest):
@@ -53,11 +56,18 @@ def find_needs(rendering: Rendering) -> tuple[Need, ...]:
         for volume in mappings_at(each.spec, "volumes"):
             source = mapping_at(volume, "persistentVolumeClaim")
             claim = str(source.get("claimName") or "")
+            template = mapping_at(volume, "ephemeral", "volumeClaimTemplate")
+            if template and each.replicas:
+                name = str(volume.get("name"))
+                title = f"{name} of each pod"
+                count = each.replicas + (own[title].pods if title in own else 0)
+                own[title] = Need(title, count, writes=True, made=template, own_of_pods=name)
             if claim:
                 pods[claim] = pods.get(claim, 0) + (each.replicas or 0)
                 if not source.get("readOnly") and _is_written(each.spec, str(volume.get("name"))):
                     writers.add(claim)
-    return tuple(Need(claim, count, claim in writers, made.get(claim)) for claim, count in sorted(pods.items()))
+    shared = (Need(claim, count, claim in writers, made.get(claim)) for claim, count in sorted(pods.items()))
+    return (*shared, *own.values())
 
 
 def check_claims(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainchart.importing.ledger import Ledger, Place
-from trainchart.plan.impossible import RESERVED_FOLDERS
+from trainchart.plan.volumes import RESERVED_FOLDERS
 
 _OWN_NAMES = {"config", "state", "tmp", "shm", "launcher"}
 """Volumes that the chart makes itself."""

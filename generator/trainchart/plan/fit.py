@@ -70,7 +70,8 @@ def _fit_volume(name: str, volume: VolumeSettings, spec: ModelSpec, origins: Map
         changes["roles"] = kept or [spec.leader]
         volume = volume.model_copy(update=changes)
     is_made = volume.size != "" and not volume.uri and not volume.existing_claim
-    if is_made and _is_default(("volumes", name, "accessMode"), origins) and _is_of_one_pod(name, volume, spec):
+    is_default = _is_default(("volumes", name, "accessMode"), origins)
+    if volume.ephemeral or (is_made and is_default and _is_of_one_pod(name, volume, spec)):
         changes["access_mode"] = "ReadWriteOnce"
     return volume.model_copy(update=changes)
 

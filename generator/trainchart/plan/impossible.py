@@ -16,31 +16,13 @@ from typing import Any
 from trainchart.plan.queues import find_queue_problems
 from trainchart.plan.scheduling import find_scheduling_problems
 from trainchart.plan.strategies import MAX_REPLICAS, STRATEGIES
+from trainchart.plan.volumes import find_volume_problems
 from trainchart.quantities import find_amount_problems, is_cpu, is_too_small, parse_quantity, suggest_quantity
 from trainchart.spec.document import Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.section import ENV_NAME_PATTERN, RESERVED_ENV_PATTERN
-from trainchart.spec.settings import EveryPodSettings, RoleSettings, VolumeSettings
+from trainchart.spec.settings import EveryPodSettings, RoleSettings
 from trainchart_runtime.cluster import ROLES
-
-VOLUME_NAME_PATTERN = r"[a-z]([-a-z0-9]{0,28}[a-z0-9])?"
-RESERVED_FOLDERS = (
-    "/app",
-    "/bin",
-    "/dev",
-    "/etc",
-    "/lib",
-    "/lib64",
-    "/opt",
-    "/proc",
-    "/run",
-    "/sbin",
-    "/sys",
-    "/tmp",
-    "/usr",
-)
-RESERVED_VOLUMES = ("log", "state")
-"""Volumes whose variable TRAINCHART_<NAME>_DIR would be one that the chart sets itself."""
 
 _SCHEDULING = {"affinity", "dns_config", "dns_policy", "host_aliases", "tolerations", "topology_spread_constraints"}
 
@@ -66,12 +48,12 @@ def find_impossibilities(spec: ModelSpec) -> Iterator[Impossibility]:
     yield from _scheduling(spec, ("run", "controller"), spec.run.controller)
     yield from _scheduling(spec, ("tensorboard",), spec.tensorboard)
     for name, volume in spec.volumes.items():
-        yield from _volume(spec, name, volume)
+        if volume.size != "":
+            yield from _quantity(("volumes", name, "size"), volume.size)
     for path, pod in ((("tensorboard",), spec.tensorboard), (("run", "controller"), spec.run.controller)):
         amounts = {"cpu": pod.cpu, "memory": pod.memory, "cpuLimit": pod.cpu_limit, "memoryLimit": pod.memory_limit}
         yield from _amounts(path, amounts)
-    yield from _shared_state(spec)
-    yield from _mounts(spec)
+    yield from (Impossibility(*each) for each in find_volume_problems(spec))
     yield from _ports_and_addresses(spec)
     yield from _controller(spec)
     yield from (Impossibility(*each) for each in find_queue_problems(spec))
@@ -240,91 +222,6 @@ def _environment(path: Path, env: dict[str, object]) -> Iterator[Impossibility]:
             yield Impossibility(
                 (*path, name), f"{name} is neither a string nor a valueFrom", "for example {NAME: value}"
             )
-
-
-def _volume(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Impossibility]:
-    path: Path = ("volumes", name)
-    if not re.fullmatch(VOLUME_NAME_PATTERN, name):
-        yield Impossibility(
-            path, f"volume name {name!r} is not a short DNS label", "lower-case letters, digits, dashes"
-        )
-    sources = [key for key, value in (("existingClaim", volume.existing_claim), ("uri", volume.uri)) if value]
-    sources += ["size"] if volume.size != "" else []
-    if len(sources) != 1:
-        what = "has no source" if not sources else f"has several sources: {', '.join(sources)}"
-        yield Impossibility(path, f"volume {name} {what}", "give exactly one of size, existingClaim or uri")
-    if name in RESERVED_VOLUMES:
-        yield Impossibility(path, f"a volume may not be called {name}", "TRAINCHART_*_DIR of that name is taken")
-    if ".." in PurePosixPath(volume.sub_path).parts or volume.sub_path.startswith("/"):
-        yield Impossibility(
-            (*path, "subPath"), f"{_dotted(*path, 'subPath')}: {volume.sub_path!r} is not a folder inside the volume"
-        )
-    if volume.size != "":
-        yield from _quantity((*path, "size"), volume.size)
-    if not volume.uri and not volume.mount_path.startswith("/"):
-        given = f"{_dotted(*path, 'mountPath')}: {volume.mount_path!r}"
-        what = f"{given} is not an absolute path" if volume.mount_path else f"{name} has no mountPath"
-        yield Impossibility((*path, "mountPath"), what, f"for example mountPath: /{name}")
-    for role in volume.roles:
-        if role not in spec.roles:
-            yield Impossibility(
-                (*path, "roles"), f"volume {name} lists role {role}, which model {spec.name} does not define"
-            )
-    pods = _mounting_pods(spec, name, volume)
-    if volume.access_mode.startswith("ReadWriteOnce") and not volume.uri and pods > 1:
-        yield Impossibility(
-            (*path, "accessMode"),
-            f"{pods} pods mount {name}, but a {volume.access_mode} claim serves one node only",
-            "leave accessMode out: it follows from the strategy, here ReadWriteMany, which takes a storage class "
-            "such as CephFS or GlusterFS",
-        )
-    if volume.access_mode == "ReadOnlyMany" and not volume.read_only:
-        yield Impossibility(
-            (*path, "accessMode"), f"{name} is writable, but its access mode is ReadOnlyMany", "set readOnly: true"
-        )
-
-
-def _mounting_pods(spec: ModelSpec, name: str, volume: VolumeSettings) -> int:
-    """Return how many pods mount `volume`, TensorBoard included."""
-    pods = sum(settings.replicas for role, settings in spec.roles.items() if not volume.roles or role in volume.roles)
-    return pods + (1 if spec.tensorboard.enabled and name == spec.log_volume else 0)
-
-
-def _shared_state(spec: ModelSpec) -> Iterator[Impossibility]:
-    """The evaluator, TensorBoard and a restarted leader need what others wrote."""
-    checkpoints = spec.volumes.get("checkpoints")
-    hint = "add volumes.checkpoints with a size or an existingClaim, or with a uri"
-    if "evaluator" in spec.roles and spec.roles["evaluator"].replicas and checkpoints is None:
-        yield Impossibility(("roles", "evaluator"), "an evaluator without shared checkpoints has no work", hint)
-    if spec.tensorboard.enabled and not spec.log_volume:
-        yield Impossibility(("tensorboard",), "TensorBoard has no summaries to read without a shared volume", hint)
-    if checkpoints and checkpoints.read_only:
-        yield Impossibility(("volumes", "checkpoints", "readOnly"), "checkpoints cannot be saved to a read-only volume")
-    if checkpoints and checkpoints.roles:
-        # Parameter servers write their shards of every checkpoint, whatever role asks for it.
-        missing = [
-            role for role in spec.roles if role not in checkpoints.roles and (role != "worker" or role == spec.leader)
-        ]
-        if missing:
-            yield Impossibility(
-                ("volumes", "checkpoints", "roles"),
-                f"{' and '.join(missing)} must mount the checkpoints too",
-                "leave volumes.checkpoints.roles out, or leave out workers only where a chief leads",
-            )
-
-
-def _mounts(spec: ModelSpec) -> Iterator[Impossibility]:
-    taken: dict[str, str] = {}
-    for name, volume in spec.volumes.items():
-        if volume.uri or not volume.mount_path:
-            continue
-        path: Path = ("volumes", name, "mountPath")
-        place = "/" + posixpath.normpath(volume.mount_path).lstrip("/")
-        if place in taken:
-            yield Impossibility(path, f"{name} and {taken[place]} are both mounted at {place}")
-        if place == "/" or any(place == folder or place.startswith(folder + "/") for folder in RESERVED_FOLDERS):
-            yield Impossibility(path, f"{place} is taken by the image or the system", f"for example /{name}")
-        taken[place] = name
 
 
 def _ports_and_addresses(spec: ModelSpec) -> Iterator[Impossibility]:

@@ -178,11 +178,11 @@ class RoleSettings(PodSettings):
     memory_limit: OptionalQuantity = ""
     """Memory limit of each pod; empty means the request."""
     ephemeral_storage: OptionalQuantity
-    """Request for the node's disk, which holds /tmp, the log and emptyDirs; empty means neither request nor limit, for
-    nodes that do not count it."""
+    """Request for the node's disk, which holds /tmp, the log and emptyDirs, without the ephemeral volumes on it, which
+    are added; empty means neither request nor limit, for nodes that do not count it."""
     ephemeral_storage_limit: OptionalQuantity = ""
-    """Limit of the same, at which the pod is evicted; empty means 1Gi on top of tmpSize and the sizeLimits of
-    extraVolumes, or no limit where one of their emptyDirs has no sizeLimit."""
+    """Limit of the same, at which the pod is evicted; empty means 1Gi on top of tmpSize, the ephemeral volumes on
+    the node's disk and the sizeLimits of extraVolumes, or no limit where one of their emptyDirs has no sizeLimit."""
     tmp_size: Quantity
     """How much /tmp may hold; a pod whose /tmp holds more is evicted."""
     gpus: Count
@@ -200,18 +200,25 @@ class RoleSettings(PodSettings):
 
 
 class VolumeSettings(Section):
-    """One folder that pods share: a claim made by the chart, an existing claim, or an object-store URI."""
+    """One folder of the pods: a claim that the chart makes, an existing claim, an ephemeral volume, or an object-store
+    URI.
+    """
 
     existing_claim: ObjectName
     """Name of an existing PersistentVolumeClaim to use instead of making one."""
     uri: Annotated[str, Field(pattern=r"^([a-z][a-z0-9+.-]*://[^\s\x00-\x1f\x7f-\x9f]+)?$")]
     """Object-store address (gs://…, s3://…) handed to the program instead of any claim."""
+    ephemeral: bool
+    """Whether each pod gets an empty volume of its own, which is removed with the pod: with a storageClass a claim of
+    the pod, or else a folder on the node's disk, which ephemeralStorage then includes."""
     size: OptionalQuantity
-    """Size of the claim that the chart makes."""
+    """Size of the claim that the chart makes, or of each pod's ephemeral volume."""
     storage_class: str
-    """StorageClass of the claim; empty means the cluster's default, "-" means none."""
+    """StorageClass of the claim; empty means the cluster's default, "-" means none. For an ephemeral volume, both mean
+    the node's disk."""
     access_mode: Literal["ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod", "ReadOnlyMany"]
-    """Access mode of the claim; ReadWriteMany wherever more than one pod mounts it."""
+    """Access mode of the claim; ReadWriteMany wherever more than one pod mounts it. An ephemeral volume is always
+    ReadWriteOnce."""
     mount_path: Annotated[str, Field(pattern=r"^(/[^:]*)?$")]
     """Folder in the pods; empty only with a uri."""
     sub_path: str
@@ -219,7 +226,7 @@ class VolumeSettings(Section):
     read_only: bool
     """Whether the pods only read."""
     keep: bool
-    """Whether `helm uninstall` leaves the claim."""
+    """Whether `helm uninstall` leaves the claim; not for ephemeral volumes."""
     roles: list[str]
     """Roles that mount it; empty means all."""
     annotations: Annotations

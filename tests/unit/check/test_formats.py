@@ -95,6 +95,20 @@ def test_service_selectors_are_labels_and_other_kinds_are_free() -> None:
             "spec.accessModes[0] is 'RWO', not",
         ),
         (
+            pod(
+                "StatefulSet",
+                CONTAINERS + ", volumes: [{name: s, ephemeral: {volumeClaimTemplate: {spec: {accessModes: []}}}}]",
+            ),
+            "volume s: ephemeral.volumeClaimTemplate.spec.accessModes is empty",
+        ),
+        (
+            pod(
+                "Deployment",
+                CONTAINERS + ", volumes: [{name: s, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [RWO]}}}}]",
+            ),
+            "volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes[0] is 'RWO', not",
+        ),
+        (
             "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a}, "
             "spec: {rules: [{http: {paths: [{pathType: prefix}]}}]}}",
             "spec.rules[0].http.paths[0].pathType is 'prefix', not",

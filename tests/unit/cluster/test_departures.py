@@ -120,6 +120,16 @@ def test_claim_that_is_deleted_says_what_keeps_it(finalizers: list[str], node: s
     assert not look(pod, claims=({"metadata": {"name": "tiles", "finalizers": finalizers}},)).remarks
 
 
+def test_claim_that_goes_with_its_pod_is_no_remark() -> None:
+    pod = make_pod("worker-1", node="node1")
+    pod["spec"]["volumes"] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]
+    name = f"{pod['metadata']['name']}-scratch"
+    owner = {"kind": "Pod", "name": pod["metadata"]["name"], "controller": True}
+    deleted = {"name": name, "deletionTimestamp": stamp(NOW - 300), "finalizers": ["kubernetes.io/pvc-protection"]}
+    assert look(pod, claims=({"metadata": deleted},)).remarks
+    assert not look(pod, claims=({"metadata": {**deleted, "ownerReferences": [owner]}},)).remarks
+
+
 def test_namespace_that_is_deleted_says_what_keeps_it() -> None:
     refusal = "pods is forbidden: unable to create new content in namespace team-a because it is being terminated"
     event = make_event("StatefulSet", "exp1-mnist-worker", "FailedCreate", refusal)

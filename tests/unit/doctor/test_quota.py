@@ -106,3 +106,18 @@ def test_what_the_release_holds_itself_is_free() -> None:
     (found,) = check_quotas([quota], [group], [], [], [], held)
     assert found.outcome == OK
     assert len(list(check_quotas([quota], [group], [], [], [], held[:2]))) == 2
+
+
+def test_claims_of_each_pod_count_once_a_pod() -> None:
+    own = Need("scratch of each pod", 4, writes=True, made=NEED.made, own_of_pods="scratch")
+    group = make_group("worker", 1, "1")
+    volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": NEED.made}}
+    group.pod["spec"]["volumes"] = [volume]
+    quota = make_quota({"requests.storage": "79Gi", "persistentvolumeclaims": "3", "count/persistentvolumeclaims": "3"})
+    found = [each.message for each in check_quotas([quota], (), [own], [CLASS], ())]
+    assert "needs 80Gi of requests.storage" in found[0]
+    assert "needs 4 of persistentvolumeclaims" in found[1] and "needs 4 of count" in found[2]
+    assert len(found) == 3
+    # One of them is there already.
+    (found,) = check_quotas([quota], (), [own], [CLASS], (), [group])
+    assert found.outcome == OK

@@ -14,6 +14,22 @@ from trainchart.helm.rendering import Manifest, Rendering
 VERSION = (1, 36)
 
 
+def make_own(storage_class: str, count: int = 2) -> Rendering:
+    """Return pods that each have a claim of their own."""
+    template = {"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": storage_class}}
+    spec = {"volumes": [{"name": "volume-scratch", "ephemeral": {"volumeClaimTemplate": template}}]}
+    documents = (
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": name},
+            "spec": {"replicas": count, "template": {"spec": spec}},
+        }
+        for name in ("worker", "ps")
+    )
+    return Rendering("r", "n", tuple(Manifest("s.yaml", each) for each in documents), {})
+
+
 def make_need(mode: str = "ReadWriteMany", storage_class: str | None = None, *, writes: bool = True) -> Need:
     spec: dict[str, Any] = {"accessModes": [mode]}
     if storage_class is not None:
@@ -144,3 +160,13 @@ def test_needs_are_what_pods_mount() -> None:
     reader, writer = stateful_set("a", 2, read_only=True), stateful_set("b", 1, read_only=False)
     assert find_needs(Rendering("r", "n", (reader,), {})) == (Need("team-data", 2, False, None),)
     assert find_needs(Rendering("r", "n", (reader, writer), {})) == (Need("team-data", 3, True, None),)
+
+
+def test_claims_of_each_pod_are_judged_by_their_class() -> None:
+    (need,) = find_needs(make_own("block"))
+    assert (need.claim, need.pods, need.own_of_pods) == ("volume-scratch of each pod", 4, "volume-scratch")
+    (found,) = check_claims([need], [], [make_class("block", "rbd.csi.ceph.com")], VERSION, is_kept_used=False)
+    assert found.outcome == OK
+    assert found.message == "the claim volume-scratch of each pod comes from block (Ceph RBD CSI), ReadWriteOnce"
+    (found,) = check_claims([need], [], [], VERSION, is_kept_used=False)
+    assert found.outcome == FAILED and "there is no StorageClass block" in found.message

@@ -293,6 +293,19 @@ def test_items_and_sub_paths() -> None:
     assert [PurePosixPath(file.path).name for file in chief.files] == ["cluster.json", "b.txt"]
 
 
+def test_each_pod_has_a_folder_for_an_ephemeral_volume() -> None:
+    def change(pod: dict[str, Any], container: dict[str, Any]) -> None:
+        pod["volumes"] += [{"name": "a", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "b", "ephemeral": {}}]
+        container["volumeMounts"] += [{"name": name, "mountPath": f"/{name}"} for name in "ab"]
+        container["env"] += [{"name": "SCRATCH", "value": "/b/x"}]
+
+    plan = make_plan(change)
+    folders = [pod.environment["SCRATCH"] for pod in plan.pods if "SCRATCH" in pod.environment]
+    assert folders == [f"{RELEASE_FOLDER}/pods/{pod.label}/volumes/b/x" for pod in plan.pods]
+    assert {f"{RELEASE_FOLDER}/pods/chief-0/volumes/{name}" for name in "ab"} <= set(plan.pods[0].folders)
+    assert not {folder for folder in plan.outputs if "/pods/" in folder}
+
+
 def test_secrets_come_from_chart_or_caller_and_are_marked() -> None:
     entry = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}
     from_caller = make_plan(

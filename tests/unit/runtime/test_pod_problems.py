@@ -12,6 +12,7 @@ from trainchart_runtime import causes
 from trainchart_runtime.pod_problems import (
     Event,
     Problem,
+    find_claims,
     find_pod_event,
     find_pod_problem,
     find_set_problem,
@@ -389,3 +390,13 @@ def test_claim_that_is_being_deleted_is_told_from_a_missing_one():
     assert find_pod_event("tagger-mnist-worker-0", [event]) == expected
     condition["message"] = '0/2 nodes are available: persistentvolumeclaim "data" not found.'
     assert find_pod_problem(pod).cause == "volume-error"
+
+
+def test_claims_of_a_pod_include_those_of_its_own():
+    volumes = [
+        {"name": "data", "persistentVolumeClaim": {"claimName": "tiles"}},
+        {"name": "volume-scratch", "ephemeral": {"volumeClaimTemplate": {}}},
+        {"name": "tmp", "emptyDir": {}},
+    ]
+    pod = {"metadata": {"name": "exp1-mnist-worker-0"}, "spec": {"volumes": volumes}}
+    assert find_claims(pod) == ("tiles", "exp1-mnist-worker-0-volume-scratch")

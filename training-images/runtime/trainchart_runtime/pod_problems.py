@@ -100,9 +100,15 @@ def find_claim_problem(claims: Sequence[str], events: Sequence[Event]) -> Option
 
 
 def find_claims(pod: Mapping[str, Any]) -> Tuple[str, ...]:
-    """Return the names of the claims that a pod object of the API mounts."""
+    """Return the names of the claims that a pod object of the API mounts, those of its own included."""
+    name = (pod.get("metadata") or {}).get("name") or ""
     volumes = (pod.get("spec") or {}).get("volumes") or ()
-    claims = ((volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes)
+    claims = (
+        f"{name}-{volume.get('name')}"
+        if volume.get("ephemeral")
+        else (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        for volume in volumes
+    )
     return tuple(claim for claim in claims if claim)
 
 

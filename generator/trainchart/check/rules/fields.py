@@ -100,6 +100,9 @@ def _pod_problems(pods: Pods) -> Iterator[str]:
     if pods.spec and kubernetes_kind(pods.manifest) in _ENDING and not pods.spec.get("restartPolicy"):
         yield "restartPolicy is missing, and its default Always is not for a Job: OnFailure or Never"
     yield from (problem for _, problem in find_scheduling_problems(pods.spec))
+    for volume in mappings_at(pods.spec, "volumes"):
+        template = mapping_at(volume, "ephemeral", "volumeClaimTemplate")
+        yield from _claim_problems(template, f"volume {volume.get('name')}: ephemeral.volumeClaimTemplate.spec")
     for container in pods.containers:
         for problem in _container_problems(container):
             yield f"{container.where}: {problem}"

@@ -25,16 +25,14 @@ def check_quantities(rendering: Rendering) -> Iterator[Finding]:
                     line=pods.manifest.line,
                     hint=hint,
                 )
+        for volume in mappings_at(pods.spec, "volumes"):
+            template = mapping_at(volume, "ephemeral", "volumeClaimTemplate")
+            if template and (problem := _size_problem(template)):
+                where = f"{pods.called}: volume {volume.get('name')}"
+                yield Finding(f"{where}: {problem}", path=pods.manifest.source, line=pods.manifest.line)
     for manifest in rendering.manifests:
-        if manifest.kind == "PersistentVolumeClaim":
-            size = mapping_at(manifest.document, "spec", "resources", "requests").get("storage")
-            if size is None or read_amount(size) in (None, Decimal(0)):
-                what = "is not a size"
-            elif is_too_small(size):
-                what = "is less than 1Mi"
-            else:
-                continue
-            yield Finding(f"{called(manifest)}: storage {size!r} {what}", path=manifest.source, line=manifest.line)
+        if manifest.kind == "PersistentVolumeClaim" and (problem := _size_problem(manifest.document)):
+            yield Finding(f"{called(manifest)}: {problem}", path=manifest.source, line=manifest.line)
 
 
 @for_each_rendering
@@ -60,6 +58,14 @@ def sees_unrequested_gpus(pods: Pods, container: Container) -> bool:
     }
     asks = any("/" in str(name) for name in limits) or bool(pods.spec.get("resourceClaims"))
     return not asks and environment.get("NVIDIA_VISIBLE_DEVICES") not in ("void", "none", "")
+
+
+def _size_problem(claim: Mapping[str, object]) -> str:
+    """Return what is wrong with the size of a claim; "" where nothing is."""
+    size = mapping_at(claim, "spec", "resources", "requests").get("storage")
+    if size is None or read_amount(size) in (None, Decimal(0)):
+        return f"storage {size!r} is not a size"
+    return f"storage {size!r} is less than 1Mi" if is_too_small(size) else ""
 
 
 def _missing(container: Container) -> Iterator[str]:

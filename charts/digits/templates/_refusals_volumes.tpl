@@ -1,0 +1,48 @@
+{{- /* Volumes that no pod could use as the values say. Included by the refusals. */}}
+{{- define "digits.refuseVolumes" -}}
+{{- range $name, $volume := .Values.volumes -}}
+{{- if $volume.ephemeral -}}
+{{- include "digits.refuseEphemeral" (dict "name" $name "volume" $volume "tensorboard" ($.Values.tensorboard | default dict)) -}}
+{{- else if and $volume.uri $volume.existingClaim -}}
+{{- fail (printf "volumes.%s: give uri or existingClaim, not both" $name) -}}
+{{- end -}}
+{{- if not (or $volume.uri $volume.existingClaim (ne (toString $volume.size) "")) -}}
+{{- fail (printf "volumes.%s: give size, existingClaim or uri" $name) -}}
+{{- end -}}
+{{- if not (or $volume.uri $volume.mountPath) -}}
+{{- fail (printf "volumes.%s.mountPath: give a folder, or a uri" $name) -}}
+{{- end -}}
+{{- if and (eq $volume.accessMode "ReadOnlyMany") (not $volume.readOnly) (not $volume.ephemeral) -}}
+{{- fail (printf "volumes.%s.accessMode: ReadOnlyMany needs readOnly: true" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- range $role, $settings := .Values.roles -}}
+{{- $folders := include "digits.nodeFolders" (dict "context" $ "role" $role) | fromJsonArray -}}
+{{- $limit := include "digits.text" $settings.ephemeralStorageLimit -}}
+{{- if and $folders $limit -}}
+{{- $wanted := include "digits.diskRequest" (dict "settings" $settings "folders" $folders) -}}
+{{- if and $wanted (gt (include "digits.size" (dict "key" "" "value" $wanted) | float64) (include "digits.size" (dict "key" "" "value" $limit) | float64)) -}}
+{{- fail (printf "roles.%s.ephemeralStorageLimit: %s of the node's disk is less than the request, which is %s with the ephemeral volumes; raise it, or leave it empty" $role $limit $wanted) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* What only a claim can do: (dict "name" … "volume" … "tensorboard" …). */}}
+{{- define "digits.refuseEphemeral" -}}
+{{- $name := .name -}}
+{{- range $key := list "existingClaim" "uri" "keep" "readOnly" -}}
+{{- if get $.volume $key -}}
+{{- fail (printf "volumes.%s.%s: not for an ephemeral volume: each pod gets an empty one of its own, which is removed with it; set ephemeral to false, or leave %s out" $name $key $key) -}}
+{{- end -}}
+{{- end -}}
+{{- if eq (toString .volume.size) "" -}}
+{{- fail (printf "volumes.%s.size: an ephemeral volume needs a size, for example 20Gi" $name) -}}
+{{- end -}}
+{{- if eq $name "checkpoints" -}}
+{{- fail "volumes.checkpoints.ephemeral: what a pod saves would be lost with it, and no other pod could read it; use a claim" -}}
+{{- end -}}
+{{- if and .tensorboard.enabled (eq $name "checkpoints") -}}
+{{- fail (printf "volumes.%s.ephemeral: TensorBoard cannot read a volume of another pod; use a claim" $name) -}}
+{{- end -}}
+{{- end -}}
