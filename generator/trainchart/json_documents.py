@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 def parse_json(text: str | bytes, *, are_keys_unique: bool = False, keep_numbers: bool = False) -> Any:
@@ -36,7 +36,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-Schema = Mapping[str, Any]
+if TYPE_CHECKING:
+    # Python 3.8, which helper pods may have, cannot express it.
+    Schema = Mapping[str, Any]
 
 
 def resolve_reference(node: Any, root: Schema, *, until: str = "") -> Any:

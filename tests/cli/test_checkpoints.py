@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from trainchart.cli.app import app
-from trainchart.errors import ChecksFailed, ToolError, UsageError
+from trainchart.errors import ChecksFailed, ClusterError, ToolError, UsageError
 from trainchart.host.files import read_bytes
 from trainchart.local.io.release_lock import hold_lock
 
@@ -237,19 +237,35 @@ def test_pruning_asks_and_says_what_it_removes(folder: Path) -> None:
 
 def test_markers_are_removed_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     removed: list[str] = []
-    monkeypatch.setattr("trainchart.actions.checkpoints.remove_tree", lambda path: removed.append(path.name))
+    monkeypatch.setattr(
+        "trainchart.actions.support.checkpoint_work.remove_tree", lambda path: removed.append(path.name)
+    )
     copy_step(folder, 20, 10)
     assert read("prune", "./ck", "--keep", "1", "--yes")["removed"] == [10, 20]
     assert len(removed) == 6
     assert (removed[0], removed[3]) == ("ckpt-10.json", "ckpt-20.json")
 
 
-def test_a_release_on_a_cluster_is_not_taken_for_a_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_neither_run_nor_folder_is_a_release(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder.parent / "kubeconfig").write_text("apiVersion: v1\nkind: Config\n")
     monkeypatch.setenv("KUBECONFIG", str(folder.parent / "kubeconfig"))
-    error = call("exp-7").exception
-    assert isinstance(error, ToolError) and error.message == "'exp-7' is neither a folder nor a local run"
-    assert "mount its claim" in error.hint
+    done = call("exp-7")
+    assert isinstance(done.exception, ClusterError) and "context" in done.exception.message
+    assert "looking on the cluster" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--namespace=team", "--context=lab"])
+def test_a_namespace_or_context_means_a_release(folder: Path, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
+    """Also where a local run and a folder have that name."""
+    make_run(folder)
+    (folder.parent / "exp-1").mkdir()
+    (folder.parent / "kubeconfig").write_text("apiVersion: v1\nkind: Config\n")
+    monkeypatch.setenv("KUBECONFIG", str(folder.parent / "kubeconfig"))
+    assert call("exp-1").exit_code == 0
+    error = call("list", "exp-1", option).exception
+    assert isinstance(error, ClusterError)
+    error = call("list", option).exception
+    assert isinstance(error, ToolError) and error.message == "name the release"
 
 
 def test_pruning_counts_whole_checkpoints_only(folder: Path) -> None:

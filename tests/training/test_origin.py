@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.training.small_training import TRAINING, Settings, Trainer
-from trainchart.actions.checkpoints import verify_checkpoints
+from trainchart.actions.support.checkpoint_work import verify_folder
 from trainchart.cli.app import app
 from trainchart_training import Hook, SettingsError
 from trainchart_training.place import EVALUATOR
@@ -38,8 +38,8 @@ def read_origin(trainer: Trainer) -> Any:
 
 
 def verify(folder: Path) -> tuple[dict[int, str], int | None]:
-    found = verify_checkpoints(str(folder), None, Path("runs"), lambda _: None)
-    return found.problems, found.restart
+    found = verify_folder(folder, None, lambda _: None)
+    return dict(found.problems), found.restart
 
 
 def test_the_origin_is_written_before_the_first_checkpoint(mine: Trainer) -> None:

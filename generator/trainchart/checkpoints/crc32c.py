@@ -76,7 +76,7 @@ def _update_lanes(register: int, data: memoryview, lanes: int) -> int:
         c = d ^ number(index.translate(third), "little")
         d = number(index.translate(high), "little")
     parts = (first, b, c, d)
-    rows = zip(*(part.to_bytes(lanes, "little") for part in parts), strict=True)
+    rows = zip(*(part.to_bytes(lanes, "little") for part in parts))  # noqa: B905  # strict needs Python 3.10
     zero, one, two, three = _shift
     for w, x, y, z in rows:
         register = (

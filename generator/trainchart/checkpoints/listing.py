@@ -5,6 +5,7 @@ What a complete checkpoint is, and which one a training restores, trainchart_tra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,12 +87,14 @@ def group_names(names: Iterable[str]) -> dict[int, list[str]]:
 def parse_evaluations(document: Any) -> dict[int, dict[str, float | str]]:
     """Return the results by step of a parsed evaluations.json. Raises ValueError where it is another document."""
     try:
-        return {
-            int(step): {str(name): _express(value) for name, value in metrics.items()}
-            for step, metrics in document.items()
-        }
+        return {int(step): parse_metrics(metrics) for step, metrics in document.items()}
     except (AttributeError, TypeError, OverflowError) as error:
         raise ValueError("it does not hold results by step") from error
+
+
+def parse_metrics(document: Mapping[str, Any]) -> dict[str, float | str]:
+    """Return the results of one evaluation. Raises ValueError for a result that is not a number."""
+    return {str(name): _express(value) for name, value in document.items()}
 
 
 def _express(value: Any) -> float | str:
@@ -100,7 +103,10 @@ def _express(value: Any) -> float | str:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError("it holds a result that is not a number")
-    return float(value)
+    number = float(value)
+    if math.isfinite(number):
+        return number
+    return "NaN" if math.isnan(number) else f"{'-' if number < 0 else ''}Infinity"
 
 
 def find_surplus(kept_from: int, steps: Iterable[int]) -> list[int]:

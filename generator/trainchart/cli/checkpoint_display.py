@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trainchart.checkpoints.listing import Checkpoint, CheckpointList
+from trainchart.checkpoints.results import Verified
 from trainchart.reports.text import clean_lines, describe_time, make_table
 from trainchart_training.saving.catalogue import VariableShape, marker_name
 from trainchart_training.saving.origin import Origin
-
-if TYPE_CHECKING:
-    from trainchart.actions.checkpoints import Verified
 
 _STEPS_SHOWN = 10
 _METRICS_SHOWN = 6
@@ -33,6 +31,11 @@ def describe_steps(steps: Sequence[int]) -> str:
     """Return the steps of a sentence, such as "2 checkpoints (steps 0 and 20)"."""
     shown = ", ".join(map(str, steps[:_STEPS_SHOWN])) + (", …" if len(steps) > _STEPS_SHOWN else "")
     return f"1 checkpoint (step {shown})" if len(steps) == 1 else f"{len(steps)} checkpoints (steps {shown})"
+
+
+def place_lines(place: Mapping[str, str]) -> list[str]:
+    """Return the line about a release; none for a folder."""
+    return clean_lines([f"release  {place['release']} in namespace {place['namespace']}"]) if place else []
 
 
 def list_lines(found: CheckpointList) -> list[str]:

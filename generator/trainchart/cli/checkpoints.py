@@ -11,13 +11,14 @@ from typer import _click as click
 from typer.core import TyperGroup
 
 from trainchart.cli import complete
-from trainchart.cli.options import DEFAULT_RUNS_FOLDER, RunsOption
+from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunsOption
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 from trainchart.cli.signals import end_in_order
 from trainchart.errors import ChecksFailed, Problem, UsageError
 
 if TYPE_CHECKING:
-    from trainchart.actions.checkpoints import Pruning
+    from trainchart.actions.checkpoints import Checkpoints
+    from trainchart.checkpoints.results import Pruning
 
 _LIST = "list"
 
@@ -35,13 +36,39 @@ class _ListsByDefault(TyperGroup):
 
 group = typer.Typer(
     cls=_ListsByDefault,
-    help="List, verify, copy and remove the checkpoints of a folder, or of a local run, without TensorFlow.",
+    help="List, verify, copy and remove the checkpoints of a folder, a local run or a release, without TensorFlow.",
     rich_markup_mode=None,
 )
-_TARGET = "A folder of checkpoints, or the name of a local run; a folder in the current one is ./NAME."
+_METAVAR = "FOLDER|RUN|RELEASE"
+_TARGET = (
+    "A folder of checkpoints (./NAME in the current one), or the name of a local run or of a release on a cluster, "
+    "which --namespace or --context always means."
+)
 TargetArgument = Annotated[
-    str, typer.Argument(metavar="FOLDER|RUN", help=_TARGET, show_default=False, autocompletion=complete.runs)
+    str, typer.Argument(metavar=_METAVAR, help=_TARGET, show_default=False, autocompletion=complete.runs)
 ]
+ClaimOption = Annotated[
+    str,
+    typer.Option(
+        "--claim",
+        metavar="CLAIM[/FOLDER]",
+        help="Claim of the checkpoints. Default: that of the release, also of one that is uninstalled and has left it.",
+        show_default=False,
+    ),
+]
+ImageOption = Annotated[
+    str,
+    typer.Option(
+        "--image",
+        help="Image with Python 3.8 or newer for the pod that reads the claim. Default: the release's runtime image, "
+        "or else its training image.",
+        show_default=False,
+    ),
+]
+TimeoutOption = Annotated[
+    int, typer.Option("--timeout", metavar="SECONDS", help="How long that pod may take, its start included.", min=1)
+]
+_TIMEOUT = 3600
 StepArgument = Annotated[int, typer.Argument(help="Step of the checkpoint.", show_default=False, min=0)]
 
 
@@ -50,18 +77,34 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="checkpoints")
 
 
+def _open(target: str, runs_folder: Path, place: tuple[str, str], helper: tuple[str, str, int]) -> Checkpoints:
+    """Return the checkpoints that are meant; what is started on a cluster for them ends in order."""
+    from trainchart.actions.checkpoints import open_checkpoints
+    from trainchart.actions.support.checkpoint_release import HelperOptions
+    from trainchart.actions.support.cluster_access import Place
+    from trainchart.actions.support.run_lookup import RunAddress
+
+    end_in_order()
+    return open_checkpoints(RunAddress(target, Place(*place), runs_folder), HelperOptions(*helper), print_note)
+
+
 @group.command(_LIST)
 def list_(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="FOLDER|RUN",
+            metavar=_METAVAR,
             help=f"{_TARGET} Default: the local run that was started last.",
             show_default=False,
             autocompletion=complete.runs,
         ),
     ] = "",
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
+    namespace: NamespaceOption = "",
+    context: ContextOption = "",
+    claim: ClaimOption = "",
+    image: ImageOption = "",
+    timeout: TimeoutOption = _TIMEOUT,
     format_: FormatOption = Format.text,
 ) -> None:
     """List the checkpoints, the newest first, and whose they are.
@@ -71,14 +114,14 @@ def list_(
 
     Example: trainchart checkpoints list exp-7
     """
-    from trainchart.actions.checkpoints import list_checkpoints
-    from trainchart.cli.checkpoint_display import describe_list, list_lines
+    from trainchart.cli.checkpoint_display import describe_list, list_lines, place_lines
 
-    found = list_checkpoints(target, runs_folder)
+    source = _open(target, runs_folder, (context, namespace), (claim, image, timeout))
+    found = source.read_list()
     if format_ is Format.json:
-        print_json(describe_list(found))
+        print_json({**source.place, **describe_list(found)})
         return
-    for line in list_lines(found):
+    for line in (*place_lines(source.place), *list_lines(found)):
         print_line(line)
 
 
@@ -87,20 +130,25 @@ def show(
     target: TargetArgument,
     step: StepArgument,
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
+    namespace: NamespaceOption = "",
+    context: ContextOption = "",
+    claim: ClaimOption = "",
+    image: ImageOption = "",
+    timeout: TimeoutOption = _TIMEOUT,
     format_: FormatOption = Format.text,
 ) -> None:
     """Show one checkpoint: its variables with their shapes, and its files.
 
     Example: trainchart checkpoints show exp-7 200
     """
-    from trainchart.actions.checkpoints import find_checkpoint, list_checkpoints
-    from trainchart.cli.checkpoint_display import describe_whole, show_lines
+    from trainchart.cli.checkpoint_display import describe_whole, place_lines, show_lines
 
-    checkpoint = find_checkpoint(list_checkpoints(target, runs_folder), step)
+    source = _open(target, runs_folder, (context, namespace), (claim, image, timeout))
+    checkpoint = source.read_checkpoint(step)
     if format_ is Format.json:
-        print_json(describe_whole(checkpoint))
+        print_json({**source.place, **describe_whole(checkpoint)})
         return
-    for line in show_lines(checkpoint):
+    for line in (*place_lines(source.place), *show_lines(checkpoint)):
         print_line(line)
 
 
@@ -111,6 +159,11 @@ def verify(
         int | None, typer.Argument(help="Step of the checkpoint. Default: all of them.", show_default=False, min=0)
     ] = None,
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
+    namespace: NamespaceOption = "",
+    context: ContextOption = "",
+    claim: ClaimOption = "",
+    image: ImageOption = "",
+    timeout: TimeoutOption = _TIMEOUT,
     format_: FormatOption = Format.text,
 ) -> None:
     """Read every byte of the checkpoints, and name the file that has changed. Exit code 6: one is damaged.
@@ -119,12 +172,12 @@ def verify(
 
     Example: trainchart checkpoints verify exp-7
     """
-    from trainchart.actions.checkpoints import verify_checkpoints
     from trainchart.cli.checkpoint_display import describe_verified, verified_lines
 
-    found = verify_checkpoints(target, step, runs_folder, print_note)
+    source = _open(target, runs_folder, (context, namespace), (claim, image, timeout))
+    found = source.verify(step)
     if format_ is Format.json:
-        print_json(describe_verified(found))
+        print_json({**source.place, **describe_verified(found)})
     else:
         for line in verified_lines(found):
             print_line(line)
@@ -145,19 +198,23 @@ def export(
     step: StepArgument,
     destination: Annotated[Path, typer.Argument(help="New or empty folder to copy to.", show_default=False)],
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
+    namespace: NamespaceOption = "",
+    context: ContextOption = "",
+    claim: ClaimOption = "",
+    image: ImageOption = "",
+    timeout: TimeoutOption = _TIMEOUT,
     format_: FormatOption = Format.text,
 ) -> None:
     """Copy one checkpoint to a new folder, from which another run can start. A damaged one is refused.
 
     Example: trainchart checkpoints export exp-7 200 start
     """
-    from trainchart.actions.checkpoints import export_checkpoint
     from trainchart.cli.checkpoint_display import describe_bytes
 
-    end_in_order()
-    copied = export_checkpoint(target, step, destination, runs_folder)
+    source = _open(target, runs_folder, (context, namespace), (claim, image, timeout))
+    copied = source.export(step, destination)
     if format_ is Format.json:
-        print_json({"step": step, "bytes": copied.size, "folder": str(destination)})
+        print_json({**source.place, "step": step, "bytes": copied.size, "folder": str(destination)})
         return
     print_line(f"copied step {step} ({describe_bytes(copied.size)}) to {destination}")
 
@@ -169,6 +226,11 @@ def prune(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
+    namespace: NamespaceOption = "",
+    context: ContextOption = "",
+    claim: ClaimOption = "",
+    image: ImageOption = "",
+    timeout: TimeoutOption = _TIMEOUT,
     format_: FormatOption = Format.text,
 ) -> None:
     """Remove all checkpoints that are older than the newest whole ones. Refused while a run uses the folder.
@@ -177,15 +239,15 @@ def prune(
 
     Example: trainchart checkpoints prune exp-7 --keep 3 --dry-run
     """
-    from trainchart.actions.checkpoints import plan_pruning, prune_checkpoints
-
-    pruning = plan_pruning(target, keep, runs_folder, print_note)
+    source = _open(target, runs_folder, (context, namespace), (claim, image, timeout))
+    pruning = source.plan_pruning(keep)
     if pruning.removed and not dry_run:
         _confirm(pruning, is_agreed=yes)
-        prune_checkpoints(pruning)
+        source.prune(pruning)
     if format_ is Format.json:
         print_json(
             {
+                **source.place,
                 "folder": pruning.folder,
                 "kept": list(pruning.kept),
                 "removed": list(pruning.removed),

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from trainchart.checkpoints.listing import (
@@ -25,6 +26,7 @@ from trainchart_training.saving.origin import ORIGIN_FILE, SIZE_LIMIT, Origin, p
 EVALUATIONS_FILE = "evaluations.json"
 OWNERS_FOLDER = ".trainchart/owners"
 """Where launchers note which pod may train: see fencing.md."""
+_OWNER = ".owner"
 _MARKER_LIMIT = 16 * 1024 * 1024
 _MARKERS_LIMIT = 256 * 1024 * 1024
 """Bytes of all markers that are read for one list."""
@@ -151,9 +153,9 @@ def find_users(folder: Path) -> list[tuple[str, str]]:
     owners = folder / OWNERS_FOLDER
     try:
         with os.scandir(owners) as entries:
-            names = sorted(entry.name for entry, _ in zip(entries, range(_MOST_OWNERS), strict=False))
+            names = sorted(entry.name for entry in islice(entries, _MOST_OWNERS))
     except FileNotFoundError:
         return []
     except OSError as error:
         raise ToolError(f"cannot read {owners}: {(error.strerror or str(error)).lower()}") from error
-    return [(name.removesuffix(".owner"), str(owners / name)) for name in names if name.endswith(".owner")]
+    return [(name[: -len(_OWNER)], str(owners / name)) for name in names if name.endswith(_OWNER)]

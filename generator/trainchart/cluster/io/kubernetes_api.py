@@ -22,6 +22,7 @@ from lightkube.config.kubeconfig import KubeConfig
 from lightkube.core.exceptions import ConfigError
 from lightkube.core.generic_client import BasicRequest, GenericSyncClient
 
+from trainchart.cluster.io.api_stream import ApiStream
 from trainchart.cluster.io.kubeconfig import FILES, Entry
 from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, ToolError, Unauthorized, Unreachable
 from trainchart.host.deadline import run_within
@@ -211,6 +212,23 @@ class KubernetesApi:
         path = f"{kind.api}/namespaces/{namespace}/{kind.plural}/{name}"
         asked = BasicRequest("DELETE", path, params={"propagationPolicy": "Background"})
         self._request(asked, f"delete {kind.plural}/{name}")
+
+    def open_stream(self, path: str, params: Mapping[str, Any], headers: Mapping[str, str], what: str) -> ApiStream:
+        """Have a connection upgraded, and return it as a stream of bytes.
+
+        Raises:
+            ClusterError: the request failed, or was answered without an upgrade; the subclass says how.
+        """
+        with _converted(what, self.server):
+            asked = BasicRequest("GET", path, params=dict(params), headers=dict(headers))
+            response = self.client.send(self.client.build_adapter_request(asked), stream=True)
+            if response.status_code == 101:
+                return ApiStream(response.extensions["network_stream"], response.close, f"cannot {what}: {self.server}")
+            try:
+                body = response.read()
+            finally:
+                response.close()
+        raise _refusal(response.status_code, body, what, self.server)
 
     def _parse_page(self, body: bytes, what: str) -> dict[str, Any]:
         try:

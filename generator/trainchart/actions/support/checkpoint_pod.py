@@ -1,0 +1,219 @@
+"""Starts the helper pod of `trainchart checkpoints`, follows it until it has told its result, and removes it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainchart.actions.support.checkpoint_zipapp import build_program
+from trainchart.check.objects import mapping_at, mappings_at
+from trainchart.checkpoints import wire
+from trainchart.checkpoints.helper_pod import CONTAINER, FOLDER, PROGRAM, PYTHON, HelperPod, make_config, make_job
+from trainchart.cluster.io import kubernetes_api, probe
+from trainchart.cluster.io.kubernetes_api import KubernetesApi
+from trainchart.cluster.io.pod_exec import read_output
+from trainchart.cluster.io.releases import read_events
+from trainchart.cluster.snapshot import Object, listed, name_of
+from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, NotInTime, Unauthorized
+from trainchart_runtime.causes import CAUSES
+from trainchart_runtime.contract import INSTANCE_LABEL
+from trainchart_runtime.pod_problems import Problem, find_claim_problem, find_job_problem, find_pod_problem, parse_event
+from trainchart_runtime.run.judge import list_names
+
+_POLL_SECONDS = 0.5
+_START_SECONDS = 300.0
+"""How long a pod may take to start about which Kubernetes says nothing."""
+_PATIENCE_SECONDS = 60.0
+"""How long what keeps a pod from starting may last: volumes are attached, nodes get free."""
+_PULL_SECONDS = 15.0
+"""How long an image may be refused: registries answer late."""
+_REFUSED_SECONDS = 5.0
+"""How long the Job's controller may be refused its pod."""
+
+Tell = Callable[[str], None]
+
+
+@dataclass
+class Helper:
+    """A helper pod that was asked for."""
+
+    api: KubernetesApi
+    namespace: str
+    plan: HelperPod
+    tell: Tell
+    pod: str = ""
+    """Its name, once Kubernetes has made it."""
+    _told: set[str] = field(default_factory=set)
+
+    def await_result(self) -> dict[str, Any]:
+        """Return the document that the pod prints, with the claim's name in the place of paths.
+
+        Raises:
+            TrainchartError: what the pod has found instead.
+            ClusterError: it does not start, or has failed.
+            NotInTime: Kubernetes has ended it by its deadline.
+        """
+        began = time.monotonic()
+        while True:
+            pod = self._find_pod()
+            if pod is not None and _has_started(pod):
+                document = self._read_result()
+                if document is not None:
+                    return document
+                if _find_terminated(pod):
+                    raise self._explain_end(pod)
+            else:
+                self._require_hope(pod, time.monotonic() - began)
+            time.sleep(_POLL_SECONDS)
+
+    def read_file(self, name: str, offset: int) -> Iterator[bytes]:
+        """Yield the bytes of a file of the folder, from an offset on; the pod must be one that serves.
+
+        Raises:
+            ClusterError: it cannot be read.
+            Unreachable: the connection was lost.
+        """
+        folder = "/".join(filter(None, (FOLDER, self.plan.volume.folder)))
+        command = [*PYTHON, PROGRAM, "send", f"{folder}/{name}", str(offset)]
+        return read_output(self.api, self.namespace, self.pod, CONTAINER, command, f"copy {name} from pod {self.pod}")
+
+    def _find_pod(self) -> Object | None:
+        pods = self.api.list_objects(kubernetes_api.PODS, self.namespace, labels=f"{INSTANCE_LABEL}={self.plan.name}")
+        self.pod = name_of(pods[0]) if pods else self.pod
+        return pods[0] if pods else None
+
+    def _read_result(self) -> dict[str, Any] | None:
+        lines = [
+            line.partition(" ")[2] for line in self.api.read_log(self.pod, self.namespace, CONTAINER) if " " in line
+        ]
+        for line in lines:
+            if line.startswith(wire.NOTE) and line not in self._told:
+                self._told.add(line)
+                self.tell(line[len(wire.NOTE) :])
+        try:
+            found = wire.unpack_lines(lines)
+            if found is None:
+                return None
+            document: dict[str, Any] = wire.rename_places(found, FOLDER, self._mounted)
+            error = wire.find_error(document)
+        except ValueError as error:
+            raise ClusterError(
+                f"what the pod {self.pod} has printed cannot be read: {error}", hint="try another image: --image"
+            ) from error
+        if error is not None:
+            raise error
+        return document
+
+    @property
+    def _mounted(self) -> str:
+        volume = self.plan.volume
+        return "/".join(filter(None, (f"claim {volume.claim}", volume.sub_path.strip("/"))))
+
+    def _require_hope(self, pod: Object | None, seconds: float) -> None:
+        """Raise ClusterError for a pod that does not start."""
+        events = [parse_event(event) for event in listed(read_events(self.api, self.namespace))]
+        refused = find_job_problem(self.plan.name, events)
+        if refused is not None and pod is None and seconds > _REFUSED_SECONDS:
+            raise self._refuse(refused)
+        if pod is None and (ended := self._find_job_end()):
+            raise ended
+        problem = None
+        if pod is not None:
+            is_waiting = not mapping_at(pod, "spec").get("nodeName")
+            problem = find_pod_problem(pod, events)
+            problem = (find_claim_problem([self.plan.volume.claim], events) if is_waiting else None) or problem
+        patience = _PULL_SECONDS if problem and problem.cause == "image-pull" else _PATIENCE_SECONDS
+        if problem is not None and (seconds > patience or _has_failed(pod)):
+            raise self._refuse(problem)
+        if seconds > _START_SECONDS:
+            raise ClusterError(
+                f"the pod {self.pod or self.plan.name} has not started in {_START_SECONDS:.0f} seconds",
+                hint=f"see: kubectl describe job {self.plan.name} -n {self.namespace}",
+            )
+
+    def _refuse(self, problem: Problem) -> ClusterError:
+        hint = CAUSES[problem.cause].hint
+        if problem.cause == "image-pull":
+            hint = f"{hint}; another image with Python will do, too: --image"
+        return ClusterError(f"the pod that reads the claim does not start: {problem.message}", hint=hint)
+
+    def _find_job_end(self) -> ClusterError | NotInTime | None:
+        try:
+            job = self.api.read_object(kubernetes_api.JOBS, self.namespace, self.plan.name)
+        except NotFound:
+            return ClusterError(f"the job {self.plan.name} was deleted meanwhile", hint="try again")
+        for condition in mappings_at(job, "status", "conditions"):
+            if condition.get("type") == "Failed" and condition.get("reason") == "DeadlineExceeded":
+                return NotInTime(
+                    f"the pod {self.pod or self.plan.name} has not ended in {self.plan.seconds} seconds",
+                    hint="give it more time: --timeout",
+                )
+        return None
+
+    def _explain_end(self, pod: Object) -> ClusterError | NotInTime:
+        ended = _find_terminated(pod)
+        if mapping_at(pod, "status").get("reason") == "DeadlineExceeded" or mapping_at(pod, "metadata").get(
+            "deletionTimestamp"
+        ):
+            found = self._find_job_end()
+            if found is not None:
+                return found
+        lines = " ".join(str(ended.get("message") or ended.get("reason") or "").split())
+        return ClusterError(
+            f"the pod {self.pod} has failed in the image {self.plan.image}: {lines[-300:] or 'no message'}",
+            hint="it needs python3, of Python 3.8 or newer; name another image: --image",
+        )
+
+
+@contextmanager
+def run_helper(
+    api: KubernetesApi, namespace: str, plan: HelperPod, settings: Mapping[str, Any], tell: Tell
+) -> Iterator[Helper]:
+    """Have a helper pod started, and remove it and all that belongs to it in the end.
+
+    Raises:
+        ClusterError: the caller may not make one.
+    """
+    is_refused = False
+    try:
+        try:
+            job = probe.create(api, namespace, make_job(plan))
+        except (Forbidden, Unauthorized, NotFound, Conflict):
+            is_refused = True
+            raise
+        probe.create(api, namespace, make_config(plan, job, build_program(), settings))
+        yield Helper(api, namespace, plan, tell)
+    finally:
+        if not is_refused:
+            _remove(api, namespace, plan.name, tell)
+
+
+def _remove(api: KubernetesApi, namespace: str, name: str, tell: Tell) -> None:
+    """Remove a helper pod; that it cannot be removed is told, and hides no error that came before."""
+    try:
+        left = probe.remove(api, namespace, name)
+    except ClusterError as error:
+        tell(f"note: the job {name} may still be there: {error.message}")
+        return
+    if left:
+        tell(f"note: not removed yet: {list_names(left)}; see: kubectl get job {name} -n {namespace}")
+
+
+def _statuses(pod: Object) -> Sequence[Object]:
+    return [each for each in mappings_at(pod, "status", "containerStatuses") if each.get("name") == CONTAINER]
+
+
+def _has_started(pod: Object) -> bool:
+    states = [mapping_at(each, "state") for each in _statuses(pod)]
+    return any("running" in state or "terminated" in state for state in states)
+
+
+def _has_failed(pod: Object | None) -> bool:
+    return pod is not None and mapping_at(pod, "status").get("phase") == "Failed"
+
+
+def _find_terminated(pod: Object) -> Object:
+    return next((found for each in _statuses(pod) if (found := mapping_at(each, "state", "terminated"))), {})

@@ -1,0 +1,204 @@
+"""Which volume holds the checkpoints of a release, and what a pod needs that mounts it: found in its objects. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from trainchart.check.objects import mapping_at, mappings_at
+from trainchart.cluster.snapshot import Object, has_ended, is_controllers, label, name_of
+from trainchart.errors import Conflict, NotFound, ToolError, TrainchartError
+from trainchart_runtime.contract import (
+    CHECKPOINTS_DIR,
+    COMPONENT_LABEL,
+    NAME_LABEL,
+    TRAINING_CONTAINER,
+)
+from trainchart_runtime.pod_problems import find_claims
+
+_SUFFIX = "-checkpoints"
+_LAUNCHER = "launcher"
+"""The init container that brings the launcher from the runtime image."""
+_MANY = {"ReadWriteMany", "ReadOnlyMany"}
+_ONE_POD = "ReadWriteOncePod"
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class ReleaseVolume:
+    """A claim with the checkpoints of one release."""
+
+    release: str
+    namespace: str
+    claim: str
+    sub_path: str = ""
+    """Folder of the volume that is mounted; "" for its root."""
+    folder: str = ""
+    """Folder below what is mounted."""
+    image: str = ""
+    """An image with Python: the runtime image, or else the training image; "" where the release is uninstalled."""
+    template: Mapping[str, Any] = field(default_factory=dict)
+    """Of the pods that mount it; empty where the release is uninstalled."""
+    role: str = ""
+    """Whose pods those are."""
+
+    @property
+    def called(self) -> str:
+        """What the folder is called in results and messages."""
+        parts = (f"claim {self.claim}", self.sub_path.strip("/"), self.folder.strip("/"))
+        return "/".join(filter(None, parts))
+
+
+def find_volume(
+    release: str, namespace: str, chart: str, sets: Sequence[Object], jobs: Sequence[Object], claims: Sequence[Object]
+) -> ReleaseVolume:
+    """Return the volume of a release by its StatefulSets, or by the labels of its claims where those are gone.
+
+    Raises:
+        NotFound: there is no such release, and no claim that it left.
+        ToolError: the release keeps no checkpoints, or keeps them elsewhere than in a claim.
+    """
+    own = [each for each in sets if chart in ("", label(each, NAME_LABEL))]
+    charts = sorted({label(each, NAME_LABEL) for each in own})
+    if len(charts) > 1:
+        names = ", ".join(f"{release}/{each}" for each in charts)
+        raise NotFound(f"the release {release} holds several training runs", hint=f"name one of them: {names}")
+    if own:
+        image = next(_find_images(own, [each for each in jobs if label(each, NAME_LABEL) in charts]), "")
+        return _find_mounted(release, namespace, own, image)
+    claim = _choose_claim(release, namespace, [each for each in claims if chart in ("", label(each, NAME_LABEL))])
+    return ReleaseVolume(release, namespace, claim)
+
+
+def _find_mounted(release: str, namespace: str, sets: Sequence[Object], image: str) -> ReleaseVolume:
+    problem: TrainchartError = ToolError(f"the release {release} keeps no checkpoints")
+    for each in sets:
+        template = mapping_at(each, "spec", "template")
+        for container in _training_containers(template):
+            folder = _read_variable(container, CHECKPOINTS_DIR)
+            if "://" in folder:
+                problem = ToolError(
+                    f"{folder} is in an object store, which this command cannot read", hint="copy it to a folder"
+                )
+            mount = _find_mount(container, folder)
+            if not folder or mount is None:
+                continue
+            claim = _find_claim(template, str(mount.get("name")))
+            if not claim:
+                problem = ToolError(f"the checkpoints of {release} are in {folder}, which is not a claim")
+                continue
+            rest = PurePosixPath(folder).relative_to(str(mount["mountPath"]))
+            below = "" if rest == PurePosixPath() else str(rest)
+            sub_path, role = str(mount.get("subPath") or ""), label(each, COMPONENT_LABEL)
+            return ReleaseVolume(release, namespace, claim, sub_path, below, image, template, role)
+    raise problem
+
+
+def _training_containers(template: Object) -> Iterator[Object]:
+    containers = mappings_at(template, "spec", "containers")
+    return (each for each in containers if each.get("name") == TRAINING_CONTAINER)
+
+
+def _read_variable(container: Object, name: str) -> str:
+    found = (each.get("value") for each in mappings_at(container, "env") if each.get("name") == name)
+    return next((str(value) for value in found if value), "")
+
+
+def _find_mount(container: Object, folder: str) -> Object | None:
+    """Return the mount that a folder lies in."""
+    mounts = [
+        each
+        for each in mappings_at(container, "volumeMounts")
+        if each.get("mountPath") and PurePosixPath(folder).is_relative_to(str(each["mountPath"]))
+    ]
+    return max(mounts, key=lambda each: len(str(each["mountPath"])), default=None)
+
+
+def _find_claim(template: Object, volume: str) -> str:
+    for each in mappings_at(template, "spec", "volumes"):
+        if each.get("name") == volume:
+            return str(mapping_at(each, "persistentVolumeClaim").get("claimName") or "")
+    return ""
+
+
+def _find_images(sets: Iterable[Object], jobs: Iterable[Object]) -> Iterator[str]:
+    """Yield images of a release that have Python, the smallest first."""
+    for job in filter(is_controllers, jobs):
+        yield from _images(mapping_at(job, "spec", "template"), "containers", "controller")
+    for each in sets:
+        yield from _images(mapping_at(each, "spec", "template"), "initContainers", _LAUNCHER)
+    for each in sets:
+        yield from _images(mapping_at(each, "spec", "template"), "containers", TRAINING_CONTAINER)
+
+
+def _images(template: Object, kind: str, name: str) -> Iterator[str]:
+    for container in mappings_at(template, "spec", kind):
+        if container.get("name") == name and container.get("image"):
+            yield str(container["image"])
+
+
+def _choose_claim(release: str, namespace: str, claims: Sequence[Object]) -> str:
+    names = sorted(map(name_of, claims))
+    likely = [name for name in names if name.endswith(_SUFFIX)] or names
+    if len(likely) == 1:
+        return likely[0]
+    if not names:
+        raise NotFound(
+            f"there is no training {release!r} in namespace {namespace}, and no claim that it left",
+            hint="see: trainchart list -A; for a claim that is not the release's own: --claim NAME",
+        )
+    raise NotFound(
+        f"the release {release} has left several claims, and none says that it holds checkpoints",
+        hint=f"name one: --claim {' or '.join(likely[:_SHOWN])}",
+    )
+
+
+def choose_node(claim: Object, pods: Iterable[Object]) -> str:
+    """Return the node on which a further pod can mount a claim; "" where any can, as far as its access mode says.
+
+    Raises:
+        NotFound: nothing was ever written to the claim, or it is being deleted.
+        Conflict: it serves one pod only, and another one has it.
+    """
+    name, phase = name_of(claim), str(mapping_at(claim, "status").get("phase") or "Pending")
+    if mapping_at(claim, "metadata").get("deletionTimestamp"):
+        raise NotFound(f"the claim {name} is being deleted", hint="it goes when no pod uses it any more")
+    if phase != "Bound":
+        hint = "no pod has written to it yet" if phase == "Pending" else "its volume is gone"
+        raise NotFound(
+            f"the claim {name} has no volume: it is {phase}", hint=f"{hint}; see: kubectl describe pvc {name}"
+        )
+    modes = set(mapping_at(claim, "spec").get("accessModes") or ())
+    if modes & _MANY:
+        return ""
+    for pod in pods:
+        node = str(mapping_at(pod, "spec").get("nodeName") or "")
+        if node and not has_ended(pod) and name in find_claims(pod):
+            if _ONE_POD in modes:
+                raise Conflict(
+                    f"the claim {name} serves one pod at a time ({_ONE_POD}), and {name_of(pod)} has it",
+                    hint="wait until the run has ended",
+                )
+            return node
+    return ""
+
+
+def find_writers(claim: str, pods: Iterable[Object]) -> list[str]:
+    """Return the pods that may write to a claim: those that have not ended and mount it, but not only for reading."""
+    return [name_of(pod) for pod in pods if not has_ended(pod) and any(_find_writable(pod, claim))]
+
+
+def _find_writable(pod: Object, claim: str) -> Iterator[str]:
+    for volume in mappings_at(pod, "spec", "volumes"):
+        source = mapping_at(volume, "persistentVolumeClaim")
+        if source.get("claimName") == claim and not source.get("readOnly"):
+            for kind in ("containers", "initContainers"):
+                for container in mappings_at(pod, "spec", kind):
+                    mounts = mappings_at(container, "volumeMounts")
+                    yield from (
+                        str(each["name"])
+                        for each in mounts
+                        if each.get("name") == volume.get("name") and not each.get("readOnly")
+                    )

@@ -1,0 +1,170 @@
+"""The volume of a release's checkpoints, by the objects that are there of the release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trainchart.checkpoints.helper_pod import HelperPod, make_config, make_job
+from trainchart.checkpoints.release_volume import ReleaseVolume, choose_node, find_volume, find_writers
+from trainchart.errors import Conflict, NotFound, ToolError, TrainchartError
+
+LABELS = {"app.kubernetes.io/instance": "exp", "app.kubernetes.io/name": "mnist"}
+CLAIM = "exp-mnist-checkpoints"
+RESTRICTED = {"allowPrivilegeEscalation": False, "runAsUser": 4711}
+
+
+def make_set(folder: str = "/checkpoints", *, chart: str = "mnist", **changes: Any) -> dict[str, Any]:
+    env = [{"name": "TRAINCHART_CHECKPOINTS_DIR", "value": folder}] if folder else []
+    mount = {"name": "volume-checkpoints", "mountPath": "/checkpoints", "subPath": "a"}
+    volume = {"name": "volume-checkpoints", "persistentVolumeClaim": {"claimName": CLAIM}}
+    training = {"name": "training", "image": "mnist:1", "env": env, "securityContext": RESTRICTED}
+    spec = {
+        "containers": [{**training, "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, mount]}],
+        "volumes": [volume],
+        "securityContext": {"fsGroup": 4711},
+        "imagePullSecrets": [{"name": "registry"}],
+        "tolerations": [{"key": "gpu"}],
+        "nodeSelector": {"zone": "a"},
+        **changes,
+    }
+    labels = {"team": "a", "kueue.x-k8s.io/queue-name": "q", "trainchart/training": "true", **LABELS}
+    metadata = {"labels": {**LABELS, "app.kubernetes.io/name": chart, "app.kubernetes.io/component": "worker"}}
+    return {"metadata": metadata, "spec": {"template": {"metadata": {"labels": labels}, "spec": spec}}}
+
+
+def make_claim(name: str = CLAIM, *, mode: str = "ReadWriteMany", phase: str = "Bound") -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "labels": LABELS},
+        "spec": {"accessModes": [mode]},
+        "status": {"phase": phase},
+    }
+
+
+def make_pod(name: str, *, is_reader: bool = False, phase: str = "Running") -> dict[str, Any]:
+    mount = {"name": "v", "mountPath": "/checkpoints", "readOnly": is_reader}
+    spec = {
+        "nodeName": "node-7",
+        "containers": [{"name": "training", "volumeMounts": [mount]}],
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": CLAIM}}],
+    }
+    return {"metadata": {"name": name}, "spec": spec, "status": {"phase": phase}}
+
+
+def find(*sets: Any, chart: str = "", jobs: Any = (), claims: Any = ()) -> ReleaseVolume:
+    return find_volume("exp", "team", chart, sets, jobs, claims)
+
+
+def find_error(*sets: Any, **options: Any) -> TrainchartError:
+    with pytest.raises(TrainchartError) as caught:
+        find(*sets, **options)
+    return caught.value
+
+
+def test_a_release_is_found_by_what_its_pods_mount() -> None:
+    found = find(make_set(""), make_set("/checkpoints/second"))
+    assert (found.claim, found.sub_path, found.folder, found.image) == (CLAIM, "a", "second", "mnist:1")
+    assert found.called == f"claim {CLAIM}/a/second"
+
+
+def test_the_runtime_image_comes_before_the_training_image() -> None:
+    launcher = [{"name": "launcher", "image": "runtime:2"}]
+    assert find(make_set(initContainers=launcher)).image == "runtime:2"
+    controller = {"containers": [{"name": "controller", "image": "runtime:1"}]}
+    labels = {**LABELS, "app.kubernetes.io/component": "controller"}
+    job = {"metadata": {"labels": labels}, "spec": {"template": {"spec": controller}}}
+    assert find(make_set(initContainers=launcher), jobs=[job]).image == "runtime:1"
+
+
+def test_an_uninstalled_release_is_found_by_its_claim() -> None:
+    found = find(claims=[make_claim("exp-mnist-logs"), make_claim()])
+    assert (found.claim, found.image) == (CLAIM, "")
+    assert find(claims=[make_claim("exp-mnist-3f2a")]).claim == "exp-mnist-3f2a"
+    error = find_error(claims=[make_claim("exp-a"), make_claim("exp-b")])
+    assert isinstance(error, NotFound) and error.hint == "name one: --claim exp-a or exp-b"
+
+
+def test_what_is_no_claim_is_named() -> None:
+    missing = find_error()
+    assert isinstance(missing, NotFound) and "there is no training 'exp' in namespace team" in missing.message
+    bucket = find_error(make_set("gs://bucket/exp"))
+    assert isinstance(bucket, ToolError) and bucket.message.startswith("gs://bucket/exp is in an object store")
+    local = find_error(make_set(volumes=[{"name": "volume-checkpoints", "emptyDir": {}}]))
+    assert isinstance(local, ToolError) and "in /checkpoints, which is not a claim" in local.message
+    none = find_error(make_set(""))
+    assert isinstance(none, ToolError) and none.message == "the release exp keeps no checkpoints"
+
+
+def test_one_of_several_trainings_must_be_named() -> None:
+    several = (make_set(), make_set(chart="digits"))
+    error = find_error(*several)
+    assert isinstance(error, NotFound) and error.hint == "name one of them: exp/digits, exp/mnist"
+    assert find(*several, chart="mnist").claim == CLAIM
+
+
+def test_a_claim_of_one_node_is_read_on_that_node() -> None:
+    assert choose_node(make_claim(), [make_pod("w")]) == ""
+    assert choose_node(make_claim(mode="ReadWriteOnce"), [make_pod("w")]) == "node-7"
+    assert choose_node(make_claim(mode="ReadWriteOnce"), [make_pod("w", phase="Succeeded")]) == ""
+    with pytest.raises(Conflict, match="serves one pod at a time"):
+        choose_node(make_claim(mode="ReadWriteOncePod"), [make_pod("w")])
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Lost"])
+def test_a_claim_without_a_volume_is_refused(phase: str) -> None:
+    with pytest.raises(NotFound, match=f"the claim {CLAIM} has no volume: it is {phase}"):
+        choose_node(make_claim(phase=phase), [])
+
+
+def test_pods_that_only_read_do_not_keep_from_pruning() -> None:
+    pods = [make_pod("tensorboard", is_reader=True), make_pod("old", phase="Failed"), make_pod("worker-0")]
+    assert find_writers(CLAIM, pods) == ["worker-0"]
+
+
+def make_helper(volume: ReleaseVolume, **changes: Any) -> dict[str, Any]:
+    settings = {"name": "helper", "image": "runtime:1", "node": "", "writes": False, "seconds": 60, **changes}
+    return make_job(HelperPod(volume=volume, **settings))
+
+
+def test_a_helper_pod_is_like_the_training_but_reads_only() -> None:
+    job = make_helper(find(make_set()))
+    template = job["spec"]["template"]
+    spec = template["spec"]
+    (container,) = spec["containers"]
+    assert (job["spec"]["activeDeadlineSeconds"], job["spec"]["backoffLimit"]) == (60, 0)
+    assert spec["securityContext"] == {"fsGroup": 4711} and container["securityContext"] == RESTRICTED
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    assert (spec["tolerations"], spec["nodeSelector"]) == ([{"key": "gpu"}], {"zone": "a"})
+    assert spec["automountServiceAccountToken"] is False
+    assert {"limits", "requests"} == set(container["resources"])
+    assert container["volumeMounts"][1]["readOnly"] and container["volumeMounts"][1]["subPath"] == "a"
+    labels = template["metadata"]["labels"]
+    assert labels["team"] == "a" and labels["app.kubernetes.io/instance"] == "helper"
+    assert not {"trainchart/training", "kueue.x-k8s.io/queue-name"} & set(labels)
+
+
+def test_only_a_pruning_may_write() -> None:
+    job = make_helper(find(make_set()), writes=True)
+    assert job["spec"]["template"]["spec"]["containers"][0]["volumeMounts"][1]["readOnly"] is False
+
+
+def test_a_helper_pod_goes_to_the_node_that_has_the_claim() -> None:
+    affinity = make_helper(find(make_set()), node="node-7")["spec"]["template"]["spec"]["affinity"]
+    assert affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] == {
+        "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-7"]}]}]
+    }
+
+
+def test_without_a_release_the_pod_is_restricted() -> None:
+    spec = make_helper(ReleaseVolume("exp", "team", CLAIM))["spec"]["template"]["spec"]
+    assert spec["securityContext"]["runAsNonRoot"] and spec["securityContext"]["seccompProfile"]
+    assert spec["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_the_program_goes_with_the_job() -> None:
+    volume = ReleaseVolume("exp", "team", CLAIM)
+    helper = HelperPod("helper", volume, "runtime:1", "", False, 60)
+    config = make_config(helper, {"metadata": {"uid": "u"}}, b"zip", {"action": "list"})
+    assert config["metadata"]["ownerReferences"][0]["uid"] == "u"
+    assert config["binaryData"] == {"checkpoints.pyz": "emlw"}
