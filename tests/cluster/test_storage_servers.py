@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-import subprocess
-import sys
 import tarfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,26 +19,25 @@ from lightkube.resources.core_v1 import PersistentVolume, PersistentVolumeClaim,
 from tests.cluster.testcluster.access import Access
 from tests.cluster.testcluster.cluster import Cluster
 from tests.cluster.testcluster.faults import Fault, Faults
-from tests.cluster.testcluster.faults.processes import Container, Victim, kill_process
 from tests.cluster.testcluster.faults.storage_servers import kill_bricks, kill_osds
 from tests.cluster.testcluster.pods import USER, dump_objects, plan_claim, plan_pod
-from tests.cluster.testcluster.releases import (
-    PROJECT,
-    TRAINING_GROUP,
-    TRAINING_SECONDS,
-    Release,
-    merge_values,
-    mnist_values,
-)
-from tests.cluster.testcluster.runs import CONTROLLED, ENDED, wait_for_phase
+from tests.cluster.testcluster.releases import TRAINING_GROUP, TRAINING_SECONDS, Release
+from tests.cluster.testcluster.runs import ENDED, wait_for_phase
 from tests.cluster.testcluster.servers import find_leftovers, find_missing, plan_server, start_server, stop_server
+from tests.cluster.testcluster.storage_training import (
+    DIES_AT,
+    SAVED,
+    WAITS_AT,
+    ask,
+    check_checkpoints,
+    find_leader,
+    plan_training,
+)
 from trainchart_training.saving.catalogue import find_steps
 
 pytestmark = pytest.mark.cluster
 
 GROUP = 4321
-SAVED = list(range(0, 121, 10))
-"""Steps with a checkpoint; the training library keeps twenty."""
 WRITE = """
 import hashlib, json, os, pathlib, time
 folder = pathlib.Path("/volume/files"); folder.mkdir()
@@ -115,6 +112,13 @@ def storage(
     server = plan_server(name)
     if reason := find_missing(server):
         pytest.skip(reason)
+
+    def end() -> list[str]:
+        admin.kubectl("delete", "pods,pvc", "--all", "--grace-period=0", "-n", module_namespace)
+        admin.wait_for(lambda client: not _volumes(client, name), "no volumes", namespace=module_namespace)
+        stop_server(server, lasting_cluster, admin)
+        return find_leftovers(server, lasting_cluster)
+
     start_server(server, lasting_cluster, admin)
     try:
         write = _python("write", WRITE, node="node1", claim=name)
@@ -123,16 +127,9 @@ def storage(
             "apply", "-n", module_namespace, "-f", "-", text=dump_objects(_claim(name), _named(write, name), *pods)
         )
         kill, numbers = (kill_bricks, (1, 2, 3)) if name == "glusterfs" else (kill_osds, (0, 1, 2))
-
-        def end() -> list[str]:
-            admin.kubectl("delete", "pods,pvc", "--all", "--grace-period=0", "-n", module_namespace)
-            admin.wait_for(lambda client: not _volumes(client, name), "no volumes", namespace=module_namespace)
-            stop_server(server, lasting_cluster, admin)
-            return find_leftovers(server, lasting_cluster)
-
         yield Storage(name, module_namespace, kill, numbers, end)
     finally:
-        stop_server(server, lasting_cluster, admin)
+        end()
 
 
 def test_pods_of_both_nodes_share_a_volume(admin: Access, storage: Storage) -> None:
@@ -143,6 +140,7 @@ def test_pods_of_both_nodes_share_a_volume(admin: Access, storage: Storage) -> N
     assert claim.spec.storageClassName == storage.name
 
 
+@pytest.mark.long
 def test_killed_storage_processes_lose_nothing(admin: Access, storage: Storage, faults: Faults) -> None:
     _go_on(admin, storage)
     one = faults.inflict(storage.kill(storage.numbers[0]))
@@ -160,29 +158,32 @@ def test_killed_storage_processes_lose_nothing(admin: Access, storage: Storage, 
     _assert_all_there(admin, storage, _go_on(admin, storage)["done"])
 
 
-def test_a_training_on_it_loses_no_checkpoint(admin: Access, storage: Storage, faults: Faults, tmp_path: Path) -> None:
-    """A storage process is killed with -9 and comes back, and so is the chief, while it saves often."""
-    changes = {
-        "volumes": {"checkpoints": {"storageClass": storage.name}},
-        "roles": {"evaluator": {"replicas": 0}},
-        "hyperparameters": {"checkpointSteps": SAVED[1], "maxSteps": SAVED[-1]},
-    }
-    values = merge_values(merge_values(mnist_values(), CONTROLLED), changes)
-    release = Release(admin, storage.namespace, storage.name, PROJECT / "charts" / "mnist", values)
+@pytest.mark.parametrize(
+    "strategy", ["parameter-server", pytest.param("multi-worker-mirrored", marks=pytest.mark.long)]
+)
+def test_a_training_on_it_loses_no_checkpoint(
+    admin: Access, storage: Storage, faults: Faults, strategy: str, tmp_path: Path
+) -> None:
+    """One storage process is killed with -9 and comes back, then two; and the leading task dies while it saves."""
+    release = plan_training(admin, storage.namespace, strategy, storage.name, tmp_path)
     release.install()
-    chief = f"{release.name}-mnist-chief-0"
-    _wait_for_step(release, chief, 20)
-    lost = faults.inflict(storage.kill(storage.numbers[0]))
-    kill_process(faults.site, Container(storage.namespace, chief), Victim.TRAINING)
-    _wait_for_step(release, chief, 40)
-    faults.undo(lost)
+    leader = find_leader(release, strategy)
+    _wait_for_step(release, leader, DIES_AT - 20)
+    assert len({pod.spec.nodeName for pod in release.pods(admin.client()).values() if pod.spec}) == 2
+    one = faults.inflict(storage.kill(storage.numbers[0]))
+    # Killed between write and rename at the step before.
+    _wait_for_step(release, leader, WAITS_AT)
+    faults.undo(one)
+    admin.kubectl("exec", leader, "-n", release.namespace, "--", "touch", "/checkpoints/go")
+
+    two = faults.inflict(storage.kill(*storage.numbers[1:]))
+    _wait_for_silence(release)
+    faults.undo(two)
     state = wait_for_phase(release, *ENDED, deadline_seconds=TRAINING_SECONDS)
-    assert state["phase"] == "Succeeded"
+    assert state["phase"] == "Succeeded", state["verdict"]
     folder = _fetch(admin, storage, f"{release.name}-mnist-checkpoints", tmp_path)
-    checks = [sys.executable, "-m", "trainchart", "checkpoints", "verify", str(folder), "--format=json"]
-    verified = subprocess.run(checks, capture_output=True, text=True, check=False, timeout=120)
-    assert verified.returncode == 0, verified.stdout + verified.stderr
-    assert sorted(find_steps(path.name for path in folder.iterdir())) == SAVED
+    assert (folder / "died").exists()
+    check_checkpoints(folder)
     release.uninstall()
 
 
@@ -277,9 +278,20 @@ def _wait_for_step(release: Release, chief: str, least: int) -> None:
     release.access.wait_for(read, f"step {least} saved", namespace=release.namespace, deadline_seconds=TRAINING_SECONDS)
 
 
+def _wait_for_silence(release: Release) -> None:
+    """Wait until the CLI says that the training stands still because its storage does not answer."""
+
+    def read(_: Client) -> bool:
+        return "storage-silent" in {each["cause"] for each in ask(release, "why")["problems"]}
+
+    release.access.wait_for(read, f"{release.name} without storage", namespace=release.namespace)
+    steps = [ask(release, "status")["progress"]["step"] for _ in range(2)]
+    assert steps[0] == steps[1] < SAVED[-1]
+
+
 def _fetch(admin: Access, storage: Storage, claim: str, folder: Path) -> Path:
     """Copy a volume here through a pod on the other node, byte by byte."""
-    name = f"{storage.name}-sends"
+    name = f"{claim}-sends"
     pod = plan_pod(name, "sleep 600", node="node2", claim=claim, fs_group=TRAINING_GROUP, is_read_only=True)
     admin.kubectl("apply", "-n", storage.namespace, "-f", "-", text=dump_objects(pod))
     admin.wait_for(lambda client: _is_running(client, name, storage.namespace), name, namespace=storage.namespace)

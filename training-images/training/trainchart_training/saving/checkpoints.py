@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ log = logging.getLogger(__name__)
 
 _FILE_ERRORS = (tf.errors.OpError, OSError)
 _PROBE = ".writable"
+_SLOW_SECONDS = 3.0
+_SLOW_BYTES_PER_SECOND = 5e6
+"""Slower than this is the storage, whatever the size of the model."""
 
 
 class Checkpoints:
@@ -113,12 +117,13 @@ class Checkpoints:
 
     def save(self, state: TrainingState) -> str:
         """Save `state`, remove what is too old, and return the prefix; a failure leaves the older ones whole."""
-        step = int(state.step.numpy())
+        step, started = int(state.step.numpy()), time.monotonic()
         try:
             tf.io.gfile.makedirs(self._folder)
             self._remove_files(step)
             _checkpoint(state).write(self.path(step))
-            self._write_marker(Marker(step, state.shapes, self._sizes(step)))
+            sizes = self._sizes(step)
+            self._write_marker(Marker(step, state.shapes, sizes))
         except _FILE_ERRORS as error:
             if is_peer_lost(error):
                 raise
@@ -127,6 +132,7 @@ class Checkpoints:
             raise TrainingError(
                 f"cannot save step {step} in {self._folder}: {describe_error(error)} (last complete checkpoint: {kept})"
             ) from error
+        self._warn_if_slow(step, time.monotonic() - started, sum(sizes.values()))
         self._tidy_up(step)
         return self.path(step)
 
@@ -164,6 +170,13 @@ class Checkpoints:
         with tf.io.gfile.GFile(draft, "w") as file:
             file.write(catalogue.dump_marker(marker))
         tf.io.gfile.rename(draft, target, overwrite=True)
+
+    def _warn_if_slow(self, step: int, seconds: float, size: int) -> None:
+        if seconds >= _SLOW_SECONDS and size / seconds < _SLOW_BYTES_PER_SECOND:
+            log.warning(
+                "saving step %d in %s took %.0f s for %.1f MB: the storage is slow, and the training waits for it",
+                *(step, self._folder, seconds, size / 1e6),
+            )
 
     def _tidy_up(self, newest: int) -> None:
         """Remove the oldest checkpoints, and tell TensorFlow's own tools that `newest` is the latest."""
