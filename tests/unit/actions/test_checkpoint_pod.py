@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.launcher.test_python_versions import INTERPRETERS
-from trainchart.actions.support import checkpoint_pod
+from trainchart.actions.support import checkpoint_pod, checkpoint_release
+from trainchart.actions.support.checkpoint_folder import read_list
 from trainchart.actions.support.checkpoint_pod import Helper
 from trainchart.actions.support.checkpoint_program import is_sending
 from trainchart.actions.support.checkpoint_work import verify_folder
@@ -20,7 +23,7 @@ from trainchart.checkpoints import wire
 from trainchart.checkpoints.helper_pod import HelperPod
 from trainchart.checkpoints.release_volume import ReleaseVolume
 from trainchart.cluster.io import kubernetes_api
-from trainchart.errors import ClusterError, NotInTime, ToolError
+from trainchart.errors import ClusterError, NotInTime, ToolError, Unreachable
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "checkpoints"
 
@@ -74,6 +77,14 @@ def test_a_file_is_sent_from_an_offset_on(program: Path) -> None:
     argv = [sys.executable, "-I", "-S", program, "send", FIXTURE / "ckpt-40.index", "900"]
     sent = subprocess.run(argv, capture_output=True, check=True).stdout
     assert sent == (FIXTURE / "ckpt-40.index").read_bytes()[900:]
+
+
+def test_sending_ends_where_nothing_takes_the_bytes(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(bytes(4_000_000))
+    code = "from pathlib import Path; from trainchart.actions.support import checkpoint_program as program\n"
+    code += f"program._BLOCK_SECONDS = 1\nprogram.send(Path({str(tmp_path / 'large')!r}), 0)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as sender:
+        assert sender.wait(timeout=30) == -signal.SIGALRM
 
 
 def test_the_program_uses_nothing_newer_than_python_3_8(tmp_path: Path) -> None:
@@ -165,8 +176,89 @@ def test_a_pod_that_does_not_answer_is_explained(
 ) -> None:
     for name in ("_PATIENCE_SECONDS", "_PULL_SECONDS", "_REFUSED_SECONDS"):
         monkeypatch.setattr(checkpoint_pod, name, 0.0)
-    volume = ReleaseVolume("exp", "team", "c")
-    api: Any = FakeApi(pod, events, log, {"status": job})
-    helper = Helper(api, "team", HelperPod("helper", volume, "i", "", False, 60), lambda _: None)
     with pytest.raises(kind, match=words):
-        helper.await_result()
+        make_helper(FakeApi(pod, events, log, {"status": job})).await_result()
+
+
+def make_helper(api: Any) -> Helper:
+    return Helper(
+        api, "team", HelperPod("helper", ReleaseVolume("exp", "team", "c"), "i", "", False, 60), lambda _: None
+    )
+
+
+RESULT = "\n".join(wire.pack_lines(wire.dump_list(read_list(FIXTURE), None)))
+
+
+class Unsteady(FakeApi):
+    """A cluster that does not answer some of the first questions about pods."""
+
+    def __init__(self, answers: list[Exception | None], pods: list[Any], job: dict[str, Any]) -> None:
+        super().__init__(None, [], RESULT, {"status": job})
+        self.answers, self.pods = answers, pods
+
+    def list_objects(self, kind: Any, namespace: str, **options: Any) -> Any:
+        if kind is not kubernetes_api.PODS:
+            return ()
+        error = self.answers.pop(0) if self.answers else None
+        if error is not None:
+            raise error
+        return tuple(self.pods.pop(0) if len(self.pods) > 1 else self.pods[0])
+
+
+def test_a_cluster_that_is_gone_for_a_moment_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint_pod, "_POLL_SECONDS", 0.0)
+    gone = Unreachable("cannot list pods")
+    pods = [[make_pod({"running": {}})]]
+    found = make_helper(Unsteady([gone, gone, None], pods, {})).await_result()
+    assert len(wire.parse_list(found).checkpoints) == 2
+    with pytest.raises(Unreachable):
+        make_helper(Unsteady([gone] * 6, pods, {})).await_result()
+
+
+@pytest.mark.parametrize(("job", "words"), [({}, "was deleted meanwhile"), (ENDED, "has not ended in 60 seconds")])
+def test_a_pod_that_goes_before_it_has_told_is_explained(
+    monkeypatch: pytest.MonkeyPatch, job: dict[str, Any], words: str
+) -> None:
+    monkeypatch.setattr(checkpoint_pod, "_POLL_SECONDS", 0.0)
+    api = Unsteady([], [[make_pod({"running": {}})], []], job)
+    api.log = f"{wire.NOTE}reading"
+    with pytest.raises((ClusterError, NotInTime), match=words):
+        make_helper(api).await_result()
+
+
+class Sender:
+    """A helper whose connections end after some bytes."""
+
+    def __init__(self, content: bytes, piece: int, *, is_stuck: bool = False) -> None:
+        self.content, self.piece, self.is_stuck, self.offsets = content, piece, is_stuck, list[int]()
+
+    def read_file(self, name: str, offset: int) -> Iterator[bytes]:
+        self.offsets.append(offset)
+        if self.is_stuck and offset:
+            raise Unreachable("it is gone")
+        yield self.content[offset : offset + self.piece]
+        if offset + self.piece < len(self.content):
+            raise Unreachable("the connection has ended")
+
+
+def receive(sender: Any, size: int, path: Path) -> bytes:
+    with path.open("wb") as copy:
+        checkpoint_release._receive_file(sender, "x", size, copy, checkpoint_release._Progress(size, lambda _: None))
+    return path.read_bytes()
+
+
+def test_a_lost_connection_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    content = bytes(range(250))
+    sender = Sender(content, 100)
+    assert receive(sender, 250, tmp_path / "x") == content and sender.offsets == [0, 100, 200]
+    stuck = Sender(content, 100, is_stuck=True)
+    with pytest.raises(Unreachable):
+        receive(stuck, 250, tmp_path / "x")
+    assert stuck.offsets == [0, *[100] * 4]
+
+
+@pytest.mark.parametrize(("size", "words"), [(251, "less than 251"), (249, "more than 249")])
+def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path, size: int, words: str) -> None:
+    with pytest.raises(ClusterError, match=words):
+        receive(Sender(bytes(250), 1000), size, tmp_path / "x")

@@ -17,13 +17,15 @@ from trainchart.cluster.io.kubernetes_api import KubernetesApi
 from trainchart.cluster.io.pod_exec import read_output
 from trainchart.cluster.io.releases import read_events
 from trainchart.cluster.snapshot import Object, listed, name_of
-from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, NotInTime, Unauthorized
+from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, NotInTime, Unauthorized, Unreachable
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.contract import INSTANCE_LABEL
 from trainchart_runtime.pod_problems import Problem, find_claim_problem, find_job_problem, find_pod_problem, parse_event
 from trainchart_runtime.run.judge import list_names
 
 _POLL_SECONDS = 0.5
+_TRIES = 6
+"""How often the cluster may fail to answer, each time after twice as long."""
 _START_SECONDS = 300.0
 """How long a pod may take to start about which Kubernetes says nothing."""
 _PATIENCE_SECONDS = 60.0
@@ -56,29 +58,51 @@ class Helper:
             ClusterError: it does not start, or has failed.
             NotInTime: Kubernetes has ended it by its deadline.
         """
-        began = time.monotonic()
+        began, failures = time.monotonic(), 0
         while True:
-            pod = self._find_pod()
-            if pod is not None and _has_started(pod):
-                document = self._read_result()
-                if document is not None:
-                    return document
-                if _find_terminated(pod):
-                    raise self._explain_end(pod)
-            else:
-                self._require_hope(pod, time.monotonic() - began)
-            time.sleep(_POLL_SECONDS)
+            try:
+                document = self._look(time.monotonic() - began)
+                failures = 0
+            except Unreachable:
+                # It may take an hour to read all bytes: one look that fails must not be its end.
+                failures += 1
+                if failures == _TRIES:
+                    raise
+                document = None
+            if document is not None:
+                return document
+            time.sleep(_POLL_SECONDS * 2**failures)
+
+    def _look(self, seconds: float) -> dict[str, Any] | None:
+        """Return the result if it is there. Raises what await_result does."""
+        pod = self._find_pod()
+        if pod is None or not _has_started(pod):
+            self._require_hope(pod, seconds)
+            return None
+        try:
+            document = self._read_result()
+        except NotFound:  # deleted meanwhile: the next look says why
+            return None
+        if document is None and _find_terminated(pod):
+            raise self._find_job_end() or self._explain_end(pod)
+        return document
 
     def read_file(self, name: str, offset: int) -> Iterator[bytes]:
         """Yield the bytes of a file of the folder, from an offset on; the pod must be one that serves.
 
         Raises:
             ClusterError: it cannot be read.
+            NotInTime: Kubernetes has ended the pod by its deadline.
             Unreachable: the connection was lost.
         """
         folder = "/".join(filter(None, (FOLDER, self.plan.volume.folder)))
         command = [*PYTHON, PROGRAM, "send", f"{folder}/{name}", str(offset)]
-        return read_output(self.api, self.namespace, self.pod, CONTAINER, command, f"copy {name} from pod {self.pod}")
+        what = f"copy {name} from pod {self.pod}"
+        try:
+            yield from read_output(self.api, self.namespace, self.pod, CONTAINER, command, what)
+        except ClusterError as error:
+            ended = self._find_job_end()
+            raise (ended or error) from error.__cause__
 
     def _find_pod(self) -> Object | None:
         pods = self.api.list_objects(kubernetes_api.PODS, self.namespace, labels=f"{INSTANCE_LABEL}={self.plan.name}")
@@ -120,6 +144,8 @@ class Helper:
             raise self._refuse(refused)
         if pod is None and (ended := self._find_job_end()):
             raise ended
+        if pod is None and self.pod:
+            raise ClusterError(f"the pod {self.pod} was deleted meanwhile", hint="try again")
         problem = None
         if pod is not None:
             is_waiting = not mapping_at(pod, "spec").get("nodeName")
@@ -137,30 +163,28 @@ class Helper:
     def _refuse(self, problem: Problem) -> ClusterError:
         hint = CAUSES[problem.cause].hint
         if problem.cause == "image-pull":
-            hint = f"{hint}; another image with Python will do, too: --image"
+            hint = "check the image and its pull secrets, or name another image with Python 3.8 or newer: --image"
         return ClusterError(f"the pod that reads the claim does not start: {problem.message}", hint=hint)
 
     def _find_job_end(self) -> ClusterError | NotInTime | None:
+        """Return why Kubernetes has ended the pod; None where it has not."""
         try:
             job = self.api.read_object(kubernetes_api.JOBS, self.namespace, self.plan.name)
         except NotFound:
             return ClusterError(f"the job {self.plan.name} was deleted meanwhile", hint="try again")
-        for condition in mappings_at(job, "status", "conditions"):
-            if condition.get("type") == "Failed" and condition.get("reason") == "DeadlineExceeded":
-                return NotInTime(
-                    f"the pod {self.pod or self.plan.name} has not ended in {self.plan.seconds} seconds",
-                    hint="give it more time: --timeout",
-                )
+        conditions = {str(each.get("reason")) for each in mappings_at(job, "status", "conditions")}
+        if "DeadlineExceeded" in conditions:
+            return NotInTime(
+                f"the pod {self.pod or self.plan.name} has not ended in {self.plan.seconds} seconds",
+                hint="give it more time: --timeout",
+            )
         return None
 
-    def _explain_end(self, pod: Object) -> ClusterError | NotInTime:
+    def _explain_end(self, pod: Object) -> ClusterError:
         ended = _find_terminated(pod)
-        if mapping_at(pod, "status").get("reason") == "DeadlineExceeded" or mapping_at(pod, "metadata").get(
-            "deletionTimestamp"
-        ):
-            found = self._find_job_end()
-            if found is not None:
-                return found
+        problem = find_pod_problem(pod)
+        if problem is not None:
+            return ClusterError(f"the pod {self.pod} was ended: {problem.message}", hint=CAUSES[problem.cause].hint)
         lines = " ".join(str(ended.get("message") or ended.get("reason") or "").split())
         return ClusterError(
             f"the pod {self.pod} has failed in the image {self.plan.image}: {lines[-300:] or 'no message'}",

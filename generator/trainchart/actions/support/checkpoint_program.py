@@ -31,7 +31,9 @@ from trainchart_runtime.io.files import open_regular
 
 LIST, SERVE, VERIFY, PLAN, PRUNE = "list", "serve", "verify", "plan", "prune"
 SEND = "send"
-_BLOCK = 1024 * 1024
+_BLOCK = 256 * 1024
+_BLOCK_SECONDS = 60
+"""How long a block may wait to be taken: nothing tells that the other end is gone."""
 _IDLE_SECONDS = 120.0
 """How long a pod from which files are copied waits for the next copy."""
 _POLL_SECONDS = 1.0
@@ -80,15 +82,17 @@ def tell(text: str) -> None:
 
 
 def send(path: Path, offset: int) -> None:
-    """Write the bytes of a regular file from an offset on to stdout."""
+    """Write the bytes of a regular file from an offset on to stdout; end where nothing takes them any more."""
     with os.fdopen(open_regular(path), "rb") as source:
         source.seek(offset)
         while True:
             block = source.read(_BLOCK)
             if not block:
                 break
+            signal.alarm(_BLOCK_SECONDS)
             sys.stdout.buffer.write(block)
-    sys.stdout.buffer.flush()
+            sys.stdout.buffer.flush()
+            signal.alarm(0)
 
 
 def wait() -> None:

@@ -171,6 +171,8 @@ def open_release(place: Place, name: str, options: HelperOptions, tell: Tell) ->
         for kind in (kubernetes_api.STATEFUL_SETS, kubernetes_api.JOBS, kubernetes_api.CLAIMS)
     )
     named, _, folder = options.claim.partition("/")
+    if not (sets or claims or named):
+        read_training(api, namespace, name)  # says what is there instead
     try:
         volume = find_volume(release, namespace, chart, sets, jobs, claims)
     except NotFound:
@@ -178,7 +180,7 @@ def open_release(place: Place, name: str, options: HelperOptions, tell: Tell) ->
             raise
         volume = ReleaseVolume(release, namespace, named)
     if named:
-        volume = replace(volume, claim=named, sub_path=folder, folder="")
+        volume = replace(volume, claim=named, sub_path="", folder=folder)
     try:
         claim = api.read_object(kubernetes_api.CLAIMS, namespace, volume.claim)
     except NotFound as error:
