@@ -132,9 +132,12 @@ def test_what_runs_is_not_pruned(commands: Commands, release: Release) -> None:
     assert done.stderr.startswith("error: exp is running\n")
 
 
+def run_in_pod(commands: Commands, script: str) -> None:
+    commands.access.kubectl("exec", "-n", commands.namespace, "exp-digits-worker-0", "--", "sh", "-c", script)
+
+
 def test_a_changed_byte_is_found_and_not_exported(commands: Commands, release: Release, tmp_path: Path) -> None:
-    change = f"printf x | dd of=$TRAINCHART_CHECKPOINTS_DIR/{DATA} bs=1 seek=9 conv=notrunc"
-    commands.access.kubectl("exec", "-n", commands.namespace, "exp-digits-worker-0", "--", "sh", "-c", change)
+    run_in_pod(commands, f"printf x | dd of=$TRAINCHART_CHECKPOINTS_DIR/{DATA} bs=1 seek=9 conv=notrunc")
     done = commands.call("verify", code=6)
     assert "step 20: every byte is as it was written\na restart restores step 20" in done.stdout
     assert f"1 of 2 checkpoints in claim {CLAIM} cannot be restored" in done.stderr
@@ -144,12 +147,15 @@ def test_a_changed_byte_is_found_and_not_exported(commands: Commands, release: R
 
 
 def test_a_claim_that_a_release_left_is_pruned(commands: Commands, release: Release) -> None:
+    run_in_pod(commands, "touch $TRAINCHART_CHECKPOINTS_DIR/ckpt-5.index")
     release.uninstall()
     release.access.wait_for(
         lambda client: not release.pods(client), "no pods of the release", namespace=commands.namespace
     )
     assert "--image" in commands.call("list", code=7).stderr
     image = f"--image={RUNTIME_IMAGE}"
-    # The damaged one does not count, so that step 20 stays.
-    assert commands.read("prune", "--keep=1", "--yes", image)["removed"] == []
+    # The damaged one does not count, so that step 20 stays; of step 5, a killed pod has left a part.
+    pruned = commands.read("prune", "--keep=1", "--yes", image)
+    assert (pruned["kept"], pruned["removed"]) == ([20], [5])
+    assert [each["step"] for each in commands.read("list", image)["checkpoints"]] == [40, 20]
     commands.call("list", code=9, release="other")

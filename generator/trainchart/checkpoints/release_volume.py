@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
 from trainchart.check.objects import mapping_at, mappings_at
-from trainchart.cluster.snapshot import Object, has_ended, is_controllers, label, name_of
+from trainchart.cluster.snapshot import Object, has_ended, is_controllers, is_training_set, label, name_of
 from trainchart.errors import Conflict, NotFound, ToolError, TrainchartError
 from trainchart_runtime.contract import (
     CHECKPOINTS_DIR,
-    COMPONENT_LABEL,
+    INSTANCE_LABEL,
     NAME_LABEL,
     TRAINING_CONTAINER,
 )
@@ -41,8 +41,6 @@ class ReleaseVolume:
     """An image with Python: the runtime image, or else the training image; "" where the release is uninstalled."""
     template: Mapping[str, Any] = field(default_factory=dict)
     """Of the pods that mount it; empty where the release is uninstalled."""
-    role: str = ""
-    """Whose pods those are."""
 
     @property
     def called(self) -> str:
@@ -91,8 +89,7 @@ def _find_mounted(release: str, namespace: str, sets: Sequence[Object], image: s
                 continue
             rest = PurePosixPath(folder).relative_to(str(mount["mountPath"]))
             below = "" if rest == PurePosixPath() else str(rest)
-            sub_path, role = str(mount.get("subPath") or ""), label(each, COMPONENT_LABEL)
-            return ReleaseVolume(release, namespace, claim, sub_path, below, image, template, role)
+            return ReleaseVolume(release, namespace, claim, str(mount.get("subPath") or ""), below, image, template)
     raise problem
 
 
@@ -137,6 +134,20 @@ def _images(template: Object, kind: str, name: str) -> Iterator[str]:
     for container in mappings_at(template, "spec", kind):
         if container.get("name") == name and container.get("image"):
             yield str(container["image"])
+
+
+def borrow_settings(volume: ReleaseVolume, sets: Iterable[Object], jobs: Iterable[Object]) -> tuple[str, ReleaseVolume]:
+    """Return the newest release of StatefulSets, and the volume with its image and pod template; "" where none is."""
+    found = [
+        (str(mapping_at(each, "metadata").get("creationTimestamp") or ""), label(each, INSTANCE_LABEL), each)
+        for each in sets
+        if is_training_set(each) and any(_training_containers(mapping_at(each, "spec", "template")))
+    ]
+    if not found:
+        return "", volume
+    _, lender, chosen = max(found, key=lambda each: each[:2])
+    image = next(_find_images([chosen], [job for job in jobs if label(job, INSTANCE_LABEL) == lender]), "")
+    return lender, replace(volume, image=image, template=mapping_at(chosen, "spec", "template"))
 
 
 def _choose_claim(release: str, namespace: str, claims: Sequence[Object]) -> str:

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from trainchart.checkpoints.helper_pod import HelperPod, make_config, make_job
-from trainchart.checkpoints.release_volume import ReleaseVolume, choose_node, find_volume, find_writers
+from trainchart.checkpoints.release_volume import (
+    ReleaseVolume,
+    borrow_settings,
+    choose_node,
+    find_volume,
+    find_writers,
+)
 from trainchart.errors import Conflict, NotFound, ToolError, TrainchartError
 
 LABELS = {"app.kubernetes.io/instance": "exp", "app.kubernetes.io/name": "mnist"}
@@ -83,6 +89,17 @@ def test_an_uninstalled_release_is_found_by_its_claim() -> None:
     assert find(claims=[make_claim("exp-mnist-3f2a")]).claim == "exp-mnist-3f2a"
     error = find_error(claims=[make_claim("exp-a"), make_claim("exp-b")])
     assert isinstance(error, NotFound) and error.hint == "name one: --claim exp-a or exp-b"
+
+
+def test_an_uninstalled_release_borrows_settings_of_its_chart() -> None:
+    volume = ReleaseVolume("old", "team", CLAIM)
+    assert borrow_settings(volume, [], []) == ("", volume)
+    older, newer = make_set(), make_set(initContainers=[{"name": "launcher", "image": "runtime:2"}])
+    older["metadata"] |= {"creationTimestamp": "2026-11-27T00:00:00Z", "annotations": {"trainchart/replicas": "1"}}
+    newer["metadata"] |= {"creationTimestamp": "2026-11-28T00:00:00Z", "annotations": {"trainchart/replicas": "1"}}
+    lender, found = borrow_settings(volume, [newer, older], [])
+    assert (lender, found.image, found.claim, found.sub_path) == ("exp", "runtime:2", CLAIM, "")
+    assert found.template["spec"]["securityContext"] == {"fsGroup": 4711}
 
 
 def test_what_is_no_claim_is_named() -> None:

@@ -19,7 +19,13 @@ from trainchart.actions.support.cluster_access import Place, open_cluster
 from trainchart.checkpoints import wire
 from trainchart.checkpoints.helper_pod import FOLDER, HelperPod
 from trainchart.checkpoints.listing import Checkpoint, CheckpointList
-from trainchart.checkpoints.release_volume import ReleaseVolume, choose_node, find_volume, find_writers
+from trainchart.checkpoints.release_volume import (
+    ReleaseVolume,
+    borrow_settings,
+    choose_node,
+    find_volume,
+    find_writers,
+)
 from trainchart.checkpoints.results import Pruning, Verified
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.io import kubernetes_api
@@ -28,7 +34,7 @@ from trainchart.cluster.io.releases import read_training
 from trainchart.cluster.snapshot import Object, has_ended, label, name_of
 from trainchart.errors import ClusterError, NotFound, ToolError, Unreachable
 from trainchart.host.files import build_tree
-from trainchart_runtime.contract import INSTANCE_LABEL
+from trainchart_runtime.contract import INSTANCE_LABEL, NAME_LABEL
 from trainchart_runtime.run.judge import list_names
 from trainchart_training.saving import catalogue
 from trainchart_training.saving.origin import ORIGIN_FILE
@@ -57,6 +63,8 @@ class ReleaseCheckpoints:
     """The checkpoints of a release."""
 
     api: KubernetesApi
+    name: str
+    """RELEASE, or RELEASE/CHART."""
     volume: ReleaseVolume
     claim: Object
     options: HelperOptions
@@ -135,7 +143,7 @@ class ReleaseCheckpoints:
         """
         volume = self.volume
         try:
-            key, seen = read_training(self.api, volume.namespace, volume.release)
+            key, seen = read_training(self.api, volume.namespace, self.name)
         except NotFound:
             pass
         else:
@@ -175,7 +183,7 @@ def open_release(place: Place, name: str, options: HelperOptions, tell: Tell) ->
         read_training(api, namespace, name)  # says what is there instead
     try:
         volume = find_volume(release, namespace, chart, sets, jobs, claims)
-    except NotFound:
+    except (NotFound, ToolError):
         if not named:
             raise
         volume = ReleaseVolume(release, namespace, named)
@@ -188,7 +196,21 @@ def open_release(place: Place, name: str, options: HelperOptions, tell: Tell) ->
             f"the claim {volume.claim} of the release {release} is not there",
             hint=f"see: kubectl get pvc -n {namespace}",
         ) from error
-    return ReleaseCheckpoints(api, volume, claim, options, tell)
+    if not volume.template:
+        volume = _borrow(api, volume, chart or label(claim, NAME_LABEL), tell)
+    return ReleaseCheckpoints(api, name, volume, claim, options, tell)
+
+
+def _borrow(api: KubernetesApi, volume: ReleaseVolume, chart: str, tell: Tell) -> ReleaseVolume:
+    """Return the volume with the settings of another release of the same chart, if there is one in the namespace."""
+    sets, jobs = (
+        api.list_objects(kind, volume.namespace, labels=f"{NAME_LABEL}={chart}")
+        for kind in (kubernetes_api.STATEFUL_SETS, kubernetes_api.JOBS)
+    )
+    lender, borrowed = borrow_settings(volume, sets, jobs)
+    if lender:
+        tell(f"note: the release {volume.release} is gone: its claim is read with image and settings of {lender}")
+    return borrowed
 
 
 def _parse(parse: Callable[[Mapping[str, Any]], _Result], document: Mapping[str, Any]) -> _Result:
