@@ -87,12 +87,13 @@ ephemeral:
 - name: shm
   mountPath: /dev/shm
 {{- $role := .role }}
+{{- $context := .context }}
 {{- range $name, $volume := .context.Values.volumes }}
 {{- if include "mnist-classic.mounts" (dict "role" $role "volume" $volume) }}
 - name: volume-{{ $name }}
   mountPath: {{ $volume.mountPath | quote }}
   {{- with $volume.subPath }}
-  subPath: {{ . | quote }}
+  subPath: {{ include "mnist-classic.filled" (dict "context" $context "text" .) | quote }}
   {{- end }}
   {{- if $volume.readOnly }}
   readOnly: true

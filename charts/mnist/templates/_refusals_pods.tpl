@@ -37,7 +37,7 @@ its place in the values. Included by the refusals.
 {{- /* Texts that may name the release, and nothing else; as labels they must be such. */}}
 {{- define "mnist.refuseTexts" -}}
 {{- $arguments := . -}}
-{{- range $key := list "commonLabels" "commonAnnotations" "labels" "podLabels" "podAnnotations" "affinity" "envFrom" "extraVolumes" "resourceClaims" "extraManifests" -}}
+{{- range $key := list "commonLabels" "commonAnnotations" "labels" "podLabels" "podAnnotations" "affinity" "envFrom" "extraVolumes" "resourceClaims" "extraManifests" "subPath" -}}
 {{- $value := get $arguments.settings $key -}}
 {{- range $name := regexFindAll "\\$\\(TRAINCHART_[^)\" ]*\\)?" (toJson $value) -1 -}}
 {{- if not (has $name (list "$(TRAINCHART_RELEASE)" "$(TRAINCHART_NAMESPACE)")) -}}

@@ -1,6 +1,10 @@
 {{- /* Volumes that no pod could use as the values say. Included by the refusals. */}}
 {{- define "word2vec.refuseVolumes" -}}
 {{- range $name, $volume := .Values.volumes -}}
+{{- include "word2vec.refuseTexts" (dict "context" $ "where" (printf "volumes.%s." $name) "settings" $volume) -}}
+{{- if or (hasPrefix "/" $volume.subPath) (has ".." (splitList "/" $volume.subPath)) -}}
+{{- fail (printf "volumes.%s.subPath: %s is not a folder inside the volume" $name $volume.subPath) -}}
+{{- end -}}
 {{- if $volume.ephemeral -}}
 {{- include "word2vec.refuseEphemeral" (dict "name" $name "volume" $volume "tensorboard" ($.Values.tensorboard | default dict)) -}}
 {{- else if and $volume.uri $volume.existingClaim -}}

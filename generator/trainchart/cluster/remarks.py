@@ -9,6 +9,7 @@ from trainchart.cluster.builds import find_mixed_builds
 from trainchart.cluster.departures import find_departures
 from trainchart.cluster.objects import Controller, RoleSet, TrainingPod, as_cluster
 from trainchart.cluster.oddities import find_oddities
+from trainchart.cluster.one_node_claims import find_one_node_claims
 from trainchart.cluster.outside_changes import describe_scalers
 from trainchart.cluster.record import Record
 from trainchart.cluster.snapshot import Snapshot, Unreadable, label, listed
@@ -71,6 +72,7 @@ def find_remarks(
     remarks += scalers
     remarks += find_oddities(report, seen, record, sets, is_scaled=bool(scalers))
     remarks += find_stalls(report, seen, {pod.view.name for pod in pods if not pod.view.node})
+    remarks += find_one_node_claims(report, seen)
     homeless = {each.subject for each in report.problems if _lacks_room(each)}
     waiting = homeless - {controller.subject}
     running = sum(pod.view.is_running for pod in pods)

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from trainchart.quantities import parse_quantity
 from trainchart.spec.document import Path
 from trainchart.spec.model import ModelSpec
+from trainchart.spec.section import PLACEHOLDER_PATTERN, PLACEHOLDERS
 from trainchart.spec.settings import RoleSettings, VolumeSettings
 
 VOLUME_NAME_PATTERN = r"[a-z]([-a-z0-9]{0,28}[a-z0-9])?"
@@ -65,6 +66,8 @@ def _names(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Probl
             f"{_dotted(name, 'subPath')}: {volume.sub_path!r} is not a folder inside the volume",
             "",
         )
+    for word in sorted(set(re.findall(PLACEHOLDER_PATTERN, volume.sub_path)) - set(PLACEHOLDERS)):
+        yield (*path, "subPath"), f"{word} is not known here", f"use {' or '.join(PLACEHOLDERS)}"
     if not volume.uri and not volume.mount_path.startswith("/"):
         given = f"{_dotted(name, 'mountPath')}: {volume.mount_path!r}"
         what = f"{given} is not an absolute path" if volume.mount_path else f"{name} has no mountPath"

@@ -222,7 +222,8 @@ class VolumeSettings(Section):
     mount_path: Annotated[str, Field(pattern=r"^(/[^:]*)?$")]
     """Folder in the pods; empty only with a uri."""
     sub_path: str
-    """Folder inside the volume to mount instead of its root."""
+    """Folder inside the volume to mount instead of its root, made if it is missing; $(TRAINCHART_RELEASE) there gives
+    each release a folder of its own."""
     read_only: bool
     """Whether the pods only read."""
     keep: bool

@@ -281,7 +281,8 @@ class SharedValues(PodSettings):
         ),
     ]
     """Further Kubernetes objects to install, unchanged except for $(TRAINCHART_RELEASE) and
-    $(TRAINCHART_NAMESPACE), which stand for the release here, in labels, annotations, affinity and extraVolumes."""
+    $(TRAINCHART_NAMESPACE), which stand for the release here, in labels, annotations, affinity, extraVolumes and
+    subPath of volumes."""
 
 
 class Values(SharedValues):
