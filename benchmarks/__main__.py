@@ -22,6 +22,7 @@ from benchmarks.page import dump_section, replace_sections
 from benchmarks.peers import measure_peers
 from benchmarks.publishing import measure_publishing
 from benchmarks.scale import measure_scale
+from benchmarks.storage import measure_storage
 from tests.cluster.testcluster.machine import find_obstacle
 from tests.cluster.testcluster.programs import find_program
 from tests.cluster.testcluster.versions import GO_PROGRAMS
@@ -91,6 +92,7 @@ BENCHES = {
         needs_cluster=True,
     ),
     "scale": Bench("Scale", measure_scale, needs_cluster=True),
+    "storage": Bench("Checkpoints on storage servers", measure_storage, needs_cluster=True),
 }
 
 

@@ -24,6 +24,7 @@ from tests.cluster.testcluster.pods import USER, dump_objects, plan_claim, plan_
 from tests.cluster.testcluster.releases import TRAINING_GROUP, TRAINING_SECONDS, Release
 from tests.cluster.testcluster.runs import ENDED, wait_for_phase
 from tests.cluster.testcluster.servers import find_leftovers, find_missing, plan_server, start_server, stop_server
+from tests.cluster.testcluster.storage_faults import diagnose, find_digest, plan_meeting, train
 from tests.cluster.testcluster.storage_training import (
     DIES_AT,
     SAVED,
@@ -185,6 +186,26 @@ def test_a_training_on_it_loses_no_checkpoint(
     assert (folder / "died").exists()
     check_checkpoints(folder)
     release.uninstall()
+
+
+@pytest.mark.long
+def test_its_fault_is_named_and_the_checkpoint_before_restores(lasting_cluster: Cluster, storage: Storage) -> None:
+    """CephFS has quotas; GlusterFS says of a folder that was exchanged that its handle is stale."""
+    met = plan_meeting(storage.name)
+    lasting_cluster.run_inside(["sh", "-ec", met.prepare])
+    try:
+        code, lines = train(lasting_cluster, met.folder, 60, met.inflict)
+        lasting_cluster.run_inside(["sh", "-ec", met.mend])
+        last, again = train(lasting_cluster, met.folder, 21, "true")
+    finally:
+        lasting_cluster.run_inside(["sh", "-c", met.remove], check=False)
+    assert code == 1
+    cause, error = diagnose(lines)
+    assert cause.name == met.cause, lines
+    assert error.startswith(f"error: worker 0: cannot save step 40 in {met.folder}: ")
+    assert met.words in error
+    assert last == 0, again
+    assert find_digest(again, "began", 20) == find_digest(lines, "saved", 20) != ""
 
 
 def test_a_stopped_storage_server_leaves_nothing(storage: Storage) -> None:

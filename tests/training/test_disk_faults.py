@@ -134,9 +134,15 @@ def test_a_fault_is_named_and_the_checkpoint_before_restores(
     assert_it_goes_on(trainer, saved)
 
 
+class SlowDisk(NamedTuple):
+    """A file system of GlusterFS, with one brick and no server, on which each write takes its time."""
+
+    mount: Path
+    client: subprocess.Popen[bytes]
+
+
 @pytest.fixture
-def slow_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system on which each write takes its time: GlusterFS's own, with one brick and no server."""
+def slow_disk(tmp_path: Path) -> Iterator[SlowDisk]:
     if shutil.which("glusterfs") is None:
         pytest.skip("Debian's glusterfs-server is not installed")
     folder, name = tmp_path / "slow", uuid.uuid4()
@@ -152,18 +158,18 @@ def slow_disk(tmp_path: Path) -> Iterator[Path]:
             assert client.poll() is None, (folder / "log").read_text()
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        yield folder / "mount"
+        yield SlowDisk(folder / "mount", client)
         subprocess.run(["umount", "--lazy", str(folder / "mount")], check=True)
         client.wait(20)
 
 
 def test_saves_that_take_seconds_are_told_and_whole(
-    slow_disk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    slow_disk: SlowDisk, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from trainchart_training.saving import checkpoints
 
     monkeypatch.setattr(checkpoints, "_SLOW_SECONDS", 2 * WRITE_SECONDS)
-    trainer, saved = Trainer(slow_disk), Weights()
+    trainer, saved = Trainer(slow_disk.mount), Weights()
     trainer.place = replace(trainer.place, progress_file="")
     caplog.set_level("WARNING")
     assert trainer.run(replace(TRAINING, hooks=[saved]), max_steps=20, checkpoint_steps=20) == 0
@@ -173,3 +179,21 @@ def test_saves_that_take_seconds_are_told_and_whole(
     ]
     assert [each and (each[1], each[3]) for each in found] == [("0", SLOW), ("20", SLOW)]
     assert_it_goes_on(trainer, saved)
+
+
+def test_a_mount_whose_client_has_died_is_named(
+    slow_disk: SlowDisk, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from trainchart_training.roles import _guard
+
+    trainer = Trainer(slow_disk.mount)
+    trainer.place = replace(trainer.place, progress_file="")
+    strike = Strike(20, lambda: (slow_disk.client.kill(), slow_disk.client.wait()))
+    assert _guard(replace(TRAINING, hooks=[strike]), Settings(), trainer.place) == 1
+    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert line.startswith(f"error: worker 0: cannot save step 20 in {trainer.folder}: ")
+    assert "Transport endpoint is not connected" in line
+    assert line.endswith("(last complete checkpoint: unknown)")
+    printed = capfd.readouterr().err.splitlines()
+    found = classify(Ending(1, None, [*printed, line], (sys.executable, "train.py")))
+    assert (found.cause.name, found.error) == ("storage-failed", line)

@@ -207,6 +207,10 @@ class Checkpoints:
 
     def _describe_newest(self) -> str:
         try:
+            if "://" not in self._folder:
+                # Of a folder on storage that fails, TensorFlow says that it is none.
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    Path(self._folder).stat()
             steps = self.steps()
         except _FILE_ERRORS:
             return "unknown"
