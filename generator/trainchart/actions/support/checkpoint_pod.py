@@ -26,6 +26,8 @@ from trainchart_runtime.run.judge import list_names
 _POLL_SECONDS = 0.5
 _TRIES = 6
 """How often the cluster may fail to answer, each time after twice as long."""
+_UNDER_WAY_SECONDS = 2.0
+"""How long the request for a Job may be under way when the command is ended before its answer."""
 _START_SECONDS = 300.0
 """How long a pod may take to start about which Kubernetes says nothing."""
 _PATIENCE_SECONDS = 60.0
@@ -201,7 +203,7 @@ def run_helper(
     Raises:
         ClusterError: the caller may not make one.
     """
-    is_refused = False
+    is_refused, job = False, None
     try:
         try:
             job = probe.create(api, namespace, make_job(plan))
@@ -211,6 +213,8 @@ def run_helper(
         probe.create(api, namespace, make_config(plan, job, build_program(), settings))
         yield Helper(api, namespace, plan, tell)
     finally:
+        if job is None and not is_refused:
+            time.sleep(_UNDER_WAY_SECONDS)
         if not is_refused:
             _remove(api, namespace, plan.name, tell)
 

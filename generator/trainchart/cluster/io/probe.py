@@ -67,10 +67,14 @@ def remove(api: KubernetesApi, namespace: str, name: str) -> list[str]:
     except NotFound:
         return []
     ends = time.monotonic() + _REMOVAL_SECONDS
+    # A Job that is deleted right after it was created may get its pods a moment later.
+    has_seen_pod, is_first = False, True
     while True:
         left = _list_left(api, namespace, name)
-        if not left or time.monotonic() > ends:
+        has_seen_pod = has_seen_pod or any(each.startswith("Pod ") for each in left)
+        if (not left and (has_seen_pod or not is_first)) or time.monotonic() > ends:
             return left
+        is_first = False
         time.sleep(_POLL_SECONDS)
 
 
