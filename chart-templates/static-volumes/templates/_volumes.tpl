@@ -1,0 +1,79 @@
+{{- /* YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and of NEL it makes a space. */}}
+{{- define "<%= name %>.yaml" -}}
+{{- $yaml := toYaml . -}}
+{{- if or (not $yaml) (contains "\u0085" (toJson .)) -}}
+{{- fail (printf "a string holds a character that YAML cannot hold, such as DEL, NEL or U+FFFE: %s" (toJson .)) -}}
+{{- end -}}
+{{- $yaml -}}
+{{- end -}}
+
+{{- /* Name of a PersistentVolume, of which there is one namespace for the whole cluster: (dict "context" $ "key" …). */}}
+{{- define "<%= name %>.volumeName" -}}
+{{- $whole := printf "%s/%s/%s" .context.Release.Namespace .context.Release.Name .key -}}
+{{- printf "%s-%s-%s" .context.Release.Name .key (sha256sum $whole | trunc 8) -}}
+{{- end -}}
+
+{{- /* Namespace and name of the claim that a volume is for: (dict "context" $ "key" … "volume" …). */}}
+{{- define "<%= name %>.claim" -}}
+{{- $own := dict "namespace" .context.Release.Namespace "name" (printf "%s-%s" .context.Release.Name .key) -}}
+{{- toJson (.volume.claim | default $own) -}}
+{{- end -}}
+
+{{- /* Labels of an object. */}}
+{{- define "<%= name %>.labels" -}}
+app.kubernetes.io/name: {{ .Chart.Name | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: volume
+app.kubernetes.io/part-of: {{ .Chart.Name | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") | trunc 63 | trimSuffix "-" | quote }}
+{{- end -}}
+
+{{- /* Access modes of a volume and of its claim. */}}
+{{- define "<%= name %>.accessModes" -}}
+{{- include "<%= name %>.yaml" (.accessModes | default (list "ReadWriteMany")) -}}
+{{- end -}}
+
+{{- /* A size, also a large number from a values file. */}}
+{{- define "<%= name %>.size" -}}
+{{- if kindIs "float64" . }}{{ int64 . | toString | quote }}{{ else }}{{ toString . | quote }}{{ end -}}
+{{- end -}}
+
+{{- /* What the schema does not know: which attributes a driver needs. (dict "key" … "volume" …). */}}
+{{- define "<%= name %>.refuse" -}}
+{{- $where := printf "volumes.%s" .key -}}
+{{- $attributes := .volume.volumeAttributes | default dict -}}
+{{- $needs := list -}}
+{{- if or (eq .volume.driver "cephfs.csi.ceph.com") (hasSuffix ".cephfs.csi.ceph.com" .volume.driver) -}}
+{{- $needs = list "clusterID" "fsName" "rootPath" -}}
+{{- if not .volume.nodeStageSecretRef -}}
+{{- fail (printf "%s.nodeStageSecretRef: CephFS needs a Secret with userID and userKey" $where) -}}
+{{- end -}}
+{{- else if eq .volume.driver "nfs.csi.k8s.io" -}}
+{{- $needs = list "server" "share" -}}
+{{- else if or (eq .volume.driver "rbd.csi.ceph.com") (hasSuffix ".rbd.csi.ceph.com" .volume.driver) -}}
+{{- $needs = list "clusterID" "pool" "imageFeatures" -}}
+{{- if or (not .volume.accessModes) (has "ReadWriteMany" .volume.accessModes) -}}
+{{- fail (printf "%s.accessModes: a file system on Ceph RBD serves one node: use ReadWriteOnce, or an export of CephFS" $where) -}}
+{{- end -}}
+{{- if not .volume.volumeHandle -}}
+{{- fail (printf "%s.volumeHandle: for Ceph RBD, name the image" $where) -}}
+{{- end -}}
+{{- end -}}
+{{- range $needs -}}
+{{- if not (get $attributes .) -}}
+{{- fail (printf "%s.volumeAttributes.%s: %s needs it" $where . $.volume.driver) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Attributes of a volume; Ceph's drivers must be told that they have not made it. */}}
+{{- define "<%= name %>.attributes" -}}
+{{- $attributes := deepCopy (.volumeAttributes | default dict) -}}
+{{- if hasSuffix ".csi.ceph.com" .driver -}}
+{{- $_ := set $attributes "staticVolume" "true" -}}
+{{- end -}}
+{{- with $attributes -}}
+{{- include "<%= name %>.yaml" . -}}
+{{- end -}}
+{{- end -}}
