@@ -196,20 +196,25 @@ def choose_node(claim: Object, pods: Iterable[Object]) -> str:
     return ""
 
 
-def find_writers(claim: str, pods: Iterable[Object]) -> list[str]:
-    """Return the pods that may write to a claim: those that have not ended and mount it, but not only for reading."""
-    return [name_of(pod) for pod in pods if not has_ended(pod) and any(_find_writable(pod, claim))]
+def find_writers(volume: ReleaseVolume, pods: Iterable[Object]) -> list[str]:
+    """Return the pods that may write there: those that have not ended and mount it, but not only for reading.
+
+    One that mounts another folder of the same claim is not one of them.
+    """
+    return [name_of(pod) for pod in pods if not has_ended(pod) and any(_find_writable(pod, volume))]
 
 
-def _find_writable(pod: Object, claim: str) -> Iterator[str]:
-    for volume in mappings_at(pod, "spec", "volumes"):
-        source = mapping_at(volume, "persistentVolumeClaim")
-        if source.get("claimName") == claim and not source.get("readOnly"):
-            for kind in ("containers", "initContainers"):
-                for container in mappings_at(pod, "spec", kind):
-                    mounts = mappings_at(container, "volumeMounts")
-                    yield from (
-                        str(each["name"])
-                        for each in mounts
-                        if each.get("name") == volume.get("name") and not each.get("readOnly")
-                    )
+def _find_writable(pod: Object, volume: ReleaseVolume) -> Iterator[str]:
+    """Yield the folders of the claim, "" for its root, that a pod mounts for writing and that hold the checkpoints."""
+    place = PurePosixPath("/", volume.sub_path, volume.folder)
+    for source in mappings_at(pod, "spec", "volumes"):
+        claim = mapping_at(source, "persistentVolumeClaim")
+        if claim.get("claimName") != volume.claim or claim.get("readOnly"):
+            continue
+        for kind in ("containers", "initContainers"):
+            for container in mappings_at(pod, "spec", kind):
+                for mount in mappings_at(container, "volumeMounts"):
+                    mounted = PurePosixPath("/", str(mount.get("subPath") or ""))
+                    is_there = mounted.is_relative_to(place) or place.is_relative_to(mounted)
+                    if mount.get("name") == source.get("name") and not mount.get("readOnly") and is_there:
+                        yield str(mounted)

@@ -48,8 +48,8 @@ def make_claim(name: str = CLAIM, *, mode: str = "ReadWriteMany", phase: str = "
     }
 
 
-def make_pod(name: str, *, is_reader: bool = False, phase: str = "Running") -> dict[str, Any]:
-    mount = {"name": "v", "mountPath": "/checkpoints", "readOnly": is_reader}
+def make_pod(name: str, *, is_reader: bool = False, phase: str = "Running", folder: str = "") -> dict[str, Any]:
+    mount = {"name": "v", "mountPath": "/checkpoints", "readOnly": is_reader, "subPath": folder}
     spec = {
         "nodeName": "node-7",
         "containers": [{"name": "training", "volumeMounts": [mount]}],
@@ -136,7 +136,16 @@ def test_a_claim_without_a_volume_is_refused(phase: str) -> None:
 
 def test_pods_that_only_read_do_not_keep_from_pruning() -> None:
     pods = [make_pod("tensorboard", is_reader=True), make_pod("old", phase="Failed"), make_pod("worker-0")]
-    assert find_writers(CLAIM, pods) == ["worker-0"]
+    assert find_writers(ReleaseVolume("exp", "team", CLAIM), pods) == ["worker-0"]
+    assert find_writers(ReleaseVolume("exp", "team", "other"), pods) == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "is_one"), [("", True), ("a", True), ("a/b", True), ("a/b/c", True), ("a/x", False)]
+)
+def test_pods_of_other_folders_do_not_keep_from_pruning(folder: str, is_one: bool) -> None:
+    volume = ReleaseVolume("exp", "team", CLAIM, "a", "b")
+    assert find_writers(volume, [make_pod("worker-0", folder=folder)]) == ["worker-0"] * is_one
 
 
 def make_helper(volume: ReleaseVolume, **changes: Any) -> dict[str, Any]:

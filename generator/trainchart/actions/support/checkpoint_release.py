@@ -153,10 +153,10 @@ class ReleaseCheckpoints:
                     hint=f"wait until it ends, or: trainchart stop {volume.release} -n {volume.namespace}",
                 )
         pods = self.api.list_objects(kubernetes_api.PODS, volume.namespace)
-        writers = find_writers(volume.claim, pods)
+        writers = find_writers(volume, pods)
         if writers:
             raise ToolError(
-                f"the claim {volume.claim} is in use: {list_names(writers)} may write to it",
+                f"{volume.called} is in use: {list_names(writers)} may write there",
                 hint="wait until they have ended, or uninstall their release",
             )
         is_own = label(self.claim, INSTANCE_LABEL) == volume.release
