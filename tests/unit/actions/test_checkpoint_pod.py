@@ -226,6 +226,17 @@ def test_a_pod_that_goes_before_it_has_told_is_explained(
         make_helper(api).await_result()
 
 
+def test_the_log_of_an_ended_pod_may_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint_pod, "_POLL_SECONDS", 0.0)
+    api = Unsteady([], [[make_pod({"terminated": {"exitCode": 0}})]], {})
+    logs = ["", RESULT[:50], RESULT]
+    api.read_log = lambda *names: [f"now {line}" for line in logs.pop(0).splitlines()]  # type: ignore[method-assign]
+    assert len(wire.parse_list(make_helper(api).await_result()).checkpoints) == 2
+    logs += [""] * 20
+    with pytest.raises(ClusterError, match="has failed in the image i: no message"):
+        make_helper(api).await_result()
+
+
 class Sender:
     """A helper whose connections end after some bytes."""
 

@@ -26,6 +26,7 @@ from trainchart_runtime.run.judge import list_names
 _POLL_SECONDS = 0.5
 _TRIES = 6
 """How often the cluster may fail to answer, each time after twice as long."""
+_LOG_LOOKS = 10
 _UNDER_WAY_SECONDS = 2.0
 """How long the request for a Job may be under way when the command is ended before its answer."""
 _START_SECONDS = 300.0
@@ -51,6 +52,7 @@ class Helper:
     pod: str = ""
     """Its name, once Kubernetes has made it."""
     _told: set[str] = field(default_factory=set)
+    _looks_at_end: int = 0
 
     def await_result(self) -> dict[str, Any]:
         """Return the document that the pod prints, with the claim's name in the place of paths.
@@ -85,8 +87,11 @@ class Helper:
             document = self._read_result()
         except NotFound:  # deleted meanwhile: the next look says why
             return None
-        if document is None and _find_terminated(pod):
-            raise self._find_job_end() or self._explain_end(pod)
+        if document is None and (ended := _find_terminated(pod)):
+            self._looks_at_end += 1
+            # The log of one that has ended well may be complete a moment later.
+            if ended.get("exitCode") != 0 or self._looks_at_end > _LOG_LOOKS:
+                raise self._find_job_end() or self._explain_end(pod)
         return document
 
     def read_file(self, name: str, offset: int) -> Iterator[bytes]:
