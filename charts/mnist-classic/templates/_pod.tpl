@@ -5,6 +5,12 @@ true
 {{- end -}}
 {{- end -}}
 
+{{- /* Node that pods are bound to by its name; nothing where they are not: (dict "context" $ "settings" …). */}}
+{{- define "mnist-classic.node" -}}
+{{- $selector := .settings.nodeSelector | default .context.Values.nodeSelector | default dict -}}
+{{- get $selector "kubernetes.io/hostname" -}}
+{{- end -}}
+
 {{- /* Volumes of a training pod. */}}
 {{- define "mnist-classic.podVolumes" -}}
 - name: config

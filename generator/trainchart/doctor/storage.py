@@ -14,6 +14,7 @@ from trainchart_runtime.run.judge import list_names
 
 CHECK = "storage"
 KEPT = ("helm.sh/resource-policy", "keep")
+_HOSTNAME = "kubernetes.io/hostname"
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _MANY = "ReadWriteMany"
 
@@ -28,6 +29,8 @@ class Need:
     """Whether any pod may write."""
     made: Object | None
     """The claim as the chart makes it; None for one that must exist."""
+    is_on_one_node: bool = False
+    """Whether all its pods are bound to one node by name."""
     own_of_pods: str = ""
     """Name of the volume of which each pod gets a claim of its own; "" for a claim that they share."""
 
@@ -48,6 +51,7 @@ def find_needs(rendering: Rendering) -> tuple[Need, ...]:
     """Return the claims that the pods of a release mount, hooks aside, by name."""
     made = {each.name: each.document for each in rendering.manifests if each.kind == "PersistentVolumeClaim"}
     pods: dict[str, int] = {}
+    nodes: dict[str, set[str]] = {}
     own: dict[str, Need] = {}
     writers: set[str] = set()
     for each in find_pods(rendering):
@@ -64,9 +68,13 @@ def find_needs(rendering: Rendering) -> tuple[Need, ...]:
                 own[title] = Need(title, count, writes=True, made=template, own_of_pods=name)
             if claim:
                 pods[claim] = pods.get(claim, 0) + (each.replicas or 0)
+                nodes.setdefault(claim, set()).add(str(mapping_at(each.spec, "nodeSelector").get(_HOSTNAME) or ""))
                 if not source.get("readOnly") and _is_written(each.spec, str(volume.get("name"))):
                     writers.add(claim)
-    shared = (Need(claim, count, claim in writers, made.get(claim)) for claim, count in sorted(pods.items()))
+    shared = (
+        Need(claim, count, claim in writers, made.get(claim), len(nodes[claim]) == 1 and "" not in nodes[claim])
+        for claim, count in sorted(pods.items())
+    )
     return (*shared, *own.values())
 
 
@@ -127,7 +135,8 @@ def _check_existing(need: Need, claim: Object | None, classes: Sequence[Object] 
     if problem:
         return Result(CHECK, FAILED, f"the claim {need.claim} {problem}", f"see: kubectl describe pvc {need.claim}")
     modes = _list_modes(claim)
-    if need.pods > 1 and not set(modes) & {_MANY, "ReadOnlyMany"}:
+    is_together = need.is_on_one_node and "ReadWriteOnce" in modes
+    if need.pods > 1 and not set(modes) & {_MANY, "ReadOnlyMany"} and not is_together:
         return Result(
             CHECK,
             FAILED,

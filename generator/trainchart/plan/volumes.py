@@ -14,7 +14,7 @@ from trainchart.quantities import parse_quantity
 from trainchart.spec.document import Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.section import PLACEHOLDER_PATTERN, PLACEHOLDERS
-from trainchart.spec.settings import RoleSettings, VolumeSettings
+from trainchart.spec.settings import EveryPodSettings, RoleSettings, VolumeSettings
 
 VOLUME_NAME_PATTERN = r"[a-z]([-a-z0-9]{0,28}[a-z0-9])?"
 RESERVED_FOLDERS = (
@@ -34,6 +34,7 @@ RESERVED_FOLDERS = (
 )
 RESERVED_VOLUMES = ("log", "state")
 """Volumes whose variable TRAINCHART_<NAME>_DIR would be one that the chart sets itself."""
+HOSTNAME = "kubernetes.io/hostname"
 NO_CLASS = ("", "-")
 """Storage classes of an ephemeral volume that is a folder on the node's disk."""
 
@@ -120,12 +121,14 @@ def _access(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Prob
     pods = _mounting_pods(spec, name, volume)
     if volume.ephemeral or volume.uri:
         return
-    if volume.access_mode.startswith("ReadWriteOnce") and pods > 1:
+    is_together = volume.access_mode == "ReadWriteOnce" and _are_on_one_node(spec, name, volume)
+    if volume.access_mode.startswith("ReadWriteOnce") and pods > 1 and not is_together:
+        serves = "one pod" if volume.access_mode == "ReadWriteOncePod" else "one node"
         yield (
             path,
-            f"{pods} pods mount {name}, but a {volume.access_mode} claim serves one node only",
+            f"{pods} pods mount {name}, but a {volume.access_mode} claim serves {serves} only",
             "leave accessMode out: it follows from the strategy, here ReadWriteMany, which takes a storage class "
-            "such as CephFS or GlusterFS",
+            f"such as CephFS or GlusterFS. ReadWriteOnce serves several pods whose nodeSelector has one {HOSTNAME}",
         )
     if volume.access_mode == "ReadOnlyMany" and not volume.read_only:
         yield path, f"{name} is writable, but its access mode is ReadOnlyMany", "set readOnly: true"
@@ -158,6 +161,16 @@ def _mounting_pods(spec: ModelSpec, name: str, volume: VolumeSettings) -> int:
     """Return how many pods mount `volume`, TensorBoard included."""
     pods = sum(settings.replicas for role, settings in spec.roles.items() if not volume.roles or role in volume.roles)
     return pods + (1 if spec.tensorboard.enabled and name == spec.log_volume else 0)
+
+
+def _are_on_one_node(spec: ModelSpec, name: str, volume: VolumeSettings) -> bool:
+    """Say whether a node is named that all pods which mount `volume` are bound to."""
+    mounting: list[EveryPodSettings] = [
+        settings for role, settings in spec.roles.items() if not volume.roles or role in volume.roles
+    ]
+    mounting += [spec.tensorboard] if spec.tensorboard.enabled and name == spec.log_volume else []
+    nodes = {(settings.node_selector or spec.node_selector).get(HOSTNAME, "") for settings in mounting}
+    return len(nodes) == 1 and "" not in nodes
 
 
 def _shared_state(spec: ModelSpec) -> Iterator[Problem]:

@@ -170,3 +170,12 @@ def test_claims_of_each_pod_are_judged_by_their_class() -> None:
     assert found.message == "the claim volume-scratch of each pod comes from block (Ceph RBD CSI), ReadWriteOnce"
     (found,) = check_claims([need], [], [], VERSION, is_kept_used=False)
     assert found.outcome == FAILED and "there is no StorageClass block" in found.message
+
+
+@pytest.mark.parametrize(("is_on_one_node", "outcome"), [(True, OK), (False, FAILED)])
+def test_pods_of_one_node_share_a_claim_of_one_node(*, is_on_one_node: bool, outcome: str) -> None:
+    need = Need("exp-checkpoints", 3, True, None, is_on_one_node)
+    (found,) = check_claims([need], [make_claim("ReadWriteOnce")], [], VERSION, is_kept_used=False)
+    assert found.outcome == outcome
+    (found,) = check_claims([need], [make_claim("ReadWriteOncePod")], [], VERSION, is_kept_used=False)
+    assert found.outcome == FAILED

@@ -34,3 +34,25 @@ def test_limit_of_the_disk_has_room_for_ephemeral_volumes(resolved: Resolve, spe
     resolved(limited.replace("ephemeral: true", "ephemeral: true, roles: [ps]"))
     with pytest.raises(PlanError):
         resolved(limited.replace("ephemeral: true", 'ephemeral: true, storageClass: "-"'))
+
+
+@pytest.mark.parametrize(
+    ("mode", "selectors", "says"),
+    [
+        ("ReadWriteOnce", "nodeSelector: {kubernetes.io/hostname: node1}", ""),
+        ("ReadWriteOnce", "nodeSelector: {pool: gpu}", "serves one node only"),
+        ("ReadWriteOncePod", "nodeSelector: {kubernetes.io/hostname: node1}", "serves one pod only"),
+    ],
+)
+def test_pods_of_one_node_share_a_claim_of_one_node(
+    resolved: Resolve, spec: str, mode: str, selectors: str, says: str
+) -> None:
+    text = spec.replace("size: 20Gi", f"size: 20Gi, accessMode: {mode}") + selectors
+    if not says:
+        resolved(text)
+        with pytest.raises(PlanError):  # The role's own selector replaces the chart's.
+            resolved(text.replace("memory: 8Gi", "memory: 8Gi, nodeSelector: {kubernetes.io/hostname: node2}"))
+        return
+    with pytest.raises(PlanError) as refusal:
+        resolved(text)
+    assert says in refusal.value.problems[0].message

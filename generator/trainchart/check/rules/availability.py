@@ -34,6 +34,7 @@ _REMOVED_VOLUMES = {
     "photonPersistentDisk": "1.31",
     "gitRepo": "1.33",
 }
+_HOSTNAME = "kubernetes.io/hostname"
 _SHARED_MODES = {"ReadWriteMany", "ReadOnlyMany"}
 
 
@@ -70,7 +71,9 @@ def check_access_modes(rendering: Rendering) -> Iterator[Finding]:
     for name, users in mounted.items():
         modes = set(map(str, list_at(claims[name].document, "spec", "accessModes")))
         number = sum(1 if pods.replicas is None else pods.replicas for pods in users)
-        if number > 1 and not modes & _SHARED_MODES:
+        nodes = {str(mapping_at(pods.spec, "nodeSelector").get(_HOSTNAME) or "") for pods in users}
+        is_together = "ReadWriteOnce" in modes and len(nodes) == 1 and "" not in nodes
+        if number > 1 and not modes & _SHARED_MODES and not is_together:
             mode = ", ".join(sorted(modes)) or "without access mode"
             yield Finding(
                 f"{called(claims[name])} is {mode}, but {number} pods mount it",
