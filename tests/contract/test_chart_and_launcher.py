@@ -101,7 +101,7 @@ def test_hyperparameters_arrive_typed_as_json_and_one_by_one(tmp_path: Path) -> 
 @pytest.mark.parametrize("case", CASES)
 def test_every_variable_of_ours_is_one_of_the_contract(case: str, tmp_path: Path) -> None:
     names = {value for name, value in vars(contract).items() if name.isupper() and isinstance(value, str)}
-    volumes = {"TRAINCHART_DATA_DIR", "TRAINCHART_LOGS_DIR"}
+    volumes = {"TRAINCHART_DATA_DIR", "TRAINCHART_LOGS_DIR", "TRAINCHART_SCRATCH_DIR"}
     for pod in plan_of(case, tmp_path).pods:
         ours = {name for name in pod.environment if name.startswith("TRAINCHART_")}
         assert ours - {POD_MARK} <= names | volumes
