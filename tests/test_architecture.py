@@ -40,7 +40,15 @@ SIBLINGS = {"cluster", "helm", "images", "local", "publish"}
 SHARED_BY_SIBLINGS = "trainchart.helm.rendering"
 """What an engine renders, and what it is given."""
 WITHOUT_TENSORFLOW = (
-    *("definition.py", "errors.py", "hyperparameters.py", "place.py", "saving/catalogue.py", "saving/origin.py"),
+    *(
+        "definition.py",
+        "errors.py",
+        "hyperparameters.py",
+        "place.py",
+        "saving/catalogue.py",
+        "saving/origin.py",
+        "saving/resume.py",
+    ),
 )
 OWNERS = {
     "helm_python": {"helm/io/sdk.py"},

@@ -73,6 +73,15 @@ def test_a_folder_is_listed_by_default(folder: Path) -> None:
     assert call("list", "./ck").stdout == call("./ck", "list").stdout == done.stdout
 
 
+def test_the_last_of_several_runs_is_named(folder: Path) -> None:
+    origin = json.loads((folder / "origin.json").read_text())
+    begun = [{"release": "exp-1"}, {"release": "exp-1", "run": "2", "step": 20, "source": "exp-0", "startedAt": "T"}]
+    (folder / "origin.json").write_text(json.dumps({**origin, "runs": begun}))
+    line = "runs    2, the last one: release exp-1, run 2, from step 20 of release exp-0, since T"
+    assert call("./ck").stdout.splitlines()[2] == line
+    assert read("./ck")["origin"]["runs"] == begun
+
+
 def test_the_list_as_json(folder: Path) -> None:
     found = read("./ck")
     assert found["latest"] == 40
@@ -86,6 +95,7 @@ def test_the_list_as_json(folder: Path) -> None:
         "run": "",
         "attempt": 0,
         "createdAt": "2026-11-28T07:20:19Z",
+        "runs": [],
     }
     newest = found["checkpoints"][0]
     assert newest.pop("writtenAt").endswith("Z")

@@ -222,7 +222,7 @@ def test_what_an_installed_release_holds_is_free(doctor: Doctor) -> None:
         release.access.wait_for(
             lambda client: not release.pods(client), "no pods of the release", namespace=doctor.namespace
         )
-        outcomes = {each["check"]: each["outcome"] for each in doctor.examine({"run": {"keptClaims": "resume"}})}
+        outcomes = {each["check"]: each["outcome"] for each in doctor.examine({"run": {"resume": "latest"}})}
         assert set(outcomes.values()) == {"ok"}
     doctor.access.kubectl("delete", "pvc", "exp-mnist-checkpoints", "-n", doctor.namespace)
 

@@ -254,9 +254,9 @@ def test_release_installed_again_goes_on_from_its_checkpoints(
         },
     }
     again = dataclasses.replace(release, helm=helm3, values=merge_values(release.values, changes))
-    with pytest.raises(CommandFailed, match="an earlier release has left claim exp1-mnist-checkpoints: set resume"):
+    with pytest.raises(CommandFailed, match="an earlier release has left claim exp1-mnist-checkpoints: set latest"):
         again.install()
-    again = dataclasses.replace(again, values=merge_values(again.values, {"run": {"keptClaims": "resume"}}))
+    again = dataclasses.replace(again, values=merge_values(again.values, {"run": {"resume": "latest"}}))
 
     again.install()
 

@@ -42,11 +42,20 @@ class StrategyRun:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._release = "r"
         self.result: dict[str, Any] = {}
 
     def train(
-        self, strategy: str, roles: str, *options: str, kill: str = "", devices: int = 0, backups: int = 0
+        self,
+        strategy: str,
+        roles: str,
+        *options: str,
+        kill: str = "",
+        devices: int = 0,
+        backups: int = 0,
+        release: str = "r",
     ) -> None:
+        self._release = release
         models = self._folder / "models"
         models.mkdir(exist_ok=True)
         shutil.copytree(PROGRAMS, models.parent / "code", dirs_exist_ok=True)
@@ -60,7 +69,18 @@ class StrategyRun:
             steps=STEPS,
         )
         (models / "digits.yaml").write_text(spec)
-        command = [sys.executable, "-m", "trainchart", "run", "digits", "--release", "r", "--quiet", "--format", "json"]
+        command = [
+            sys.executable,
+            "-m",
+            "trainchart",
+            "run",
+            "digits",
+            "--release",
+            release,
+            "--quiet",
+            "--format",
+            "json",
+        ]
         # Programs that are killed start again, as in a cluster.
         restarts = ["--set", "run.maxRestarts=3"]
         done = subprocess.run([*command, *restarts, *options], cwd=self._folder, capture_output=True, text=True)
@@ -73,7 +93,7 @@ class StrategyRun:
 
     @property
     def checkpoints(self) -> Path:
-        return self._folder / ".trainchart/runs/r/claims/r-digits-checkpoints"
+        return self._folder / f".trainchart/runs/{self._release}/claims/{self._release}-digits-checkpoints"
 
     def count_updates(self) -> int:
         """Return how many updates the optimizer has counted, which its schedules go by."""
@@ -83,7 +103,7 @@ class StrategyRun:
         return int(reader.get_tensor("optimizer/inner_optimizer/_iterations/.ATTRIBUTES/VARIABLE_VALUE"))
 
     def log(self, pod: str) -> str:
-        return (self._folder / f".trainchart/runs/r/logs/{pod}.log").read_text()
+        return (self._folder / f".trainchart/runs/{self._release}/logs/{pod}.log").read_text()
 
     def resumed(self, leader: str) -> list[tuple[str, int, int]]:
         """Return how the leader went on each time: the word, the step, and the newest checkpoint then."""

@@ -59,6 +59,30 @@ def test_strategies_survive_losing_worker_ps_and_leader(
     assert any(b"gradients/" in events.read_bytes() for events in run.checkpoints.glob("logs/*/events.*"))
 
 
+@pytest.mark.long
+def test_a_run_begins_from_another_strategy_and_other_numbers(run: StrategyRun) -> None:
+    """Each release begins where the one before has ended: what is restored are the same weights and updates."""
+    few = ("--set", "hyperparameters.checkpointSteps=20", "--set", "hyperparameters.logSteps=20")
+    chain = (
+        ("parameter-server", "{worker: {replicas: 2}, ps: {replicas: 2}}", "chief-0"),
+        ("between-graph-sync", "{worker: {replicas: 3}, ps: {replicas: 1}}", "worker-0"),
+        ("multi-worker-mirrored", "{worker: {replicas: 2}}", "worker-0"),
+        ("in-graph", "{worker: {replicas: 2}, ps: {}}", "chief-0"),
+        ("single", "{}", "worker-0"),
+    )
+    end = 0
+    for number, (strategy, roles, leader) in enumerate(chain):
+        resume = ("--set", f"run.resume=latest,run.resumeRelease=r{number - 1}") if number else ()
+        steps = ("--set", f"hyperparameters.maxSteps={end + 20}")
+        run.train(strategy, roles, *few, *steps, *resume, release=f"r{number}")
+        assert run.result["verdict"] == "Succeeded", strategy
+        restored = [("restored", end, -1)] if number else []
+        assert run.resumed(leader) == restored, strategy
+        end = run.result["step"]
+        assert run.count_updates() == pytest.approx(end, rel=0.05), strategy
+    assert run.result["metrics"]["worker-0"]["test_accuracy"] >= 0.5
+
+
 def test_ctrl_c_ends_a_ps_at_once(tmp_path: Path) -> None:
     """It waits in TensorFlow's server, from where no handler of Python's is ever called."""
     cluster = {"worker": ["127.0.0.1:1"], "ps": [f"127.0.0.1:{find_free_port()}"]}

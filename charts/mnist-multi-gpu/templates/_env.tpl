@@ -24,8 +24,8 @@ is left out, here and below: Kubernetes does not keep it, so kubectl apply would
   value: {{ .context.Release.Name | quote }}
 - name: TRAINCHART_NAMESPACE
   valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.namespace}}
-- name: TRAINCHART_CLUSTER_FILE
-  value: /etc/trainchart/cluster.json
+{{ include "mnist-multi-gpu.resumeEnv" .context }}
+- {name: TRAINCHART_CLUSTER_FILE, value: /etc/trainchart/cluster.json}
 - name: TRAINCHART_HYPERPARAMETERS_FILE
   value: /etc/trainchart/hyperparameters.json
 - name: TRAINCHART_STATE_DIR

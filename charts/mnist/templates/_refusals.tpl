@@ -29,6 +29,7 @@
 {{- fail "rbac.create: without it, name a ServiceAccount with the run controller's rights in run.controller.serviceAccountName" -}}
 {{- end -}}
 {{- include "mnist.refuseQueues" . -}}
+{{- include "mnist.refuseResume" . -}}
 {{- with .Values.networkPolicy -}}
 {{- if and .enabled .restrictEgress $.Values.run.controller.enabled (not .apiServer) -}}
 {{- fail "networkPolicy.apiServer: with restrictEgress, name the API server's addresses, or the run controller cannot reach it" -}}

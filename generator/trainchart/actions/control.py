@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from trainchart.actions.support.cluster_access import open_cluster
 from trainchart.actions.support.installed import read_installed
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
-from trainchart.cluster.control import Change, Verb, decide_change
+from trainchart.cluster.control import LATEST, Change, Verb, decide_change
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.gitops import GitOpsOwner, find_gitops_owner
 from trainchart.cluster.io.releases import read_training
@@ -23,6 +24,7 @@ from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_objects
 from trainchart.local.io.release_lock import ask_to_stop
 from trainchart.local.io.run_report import read_report
 from trainchart.reports.report import Report
+from trainchart.spec.values import RESUME_PATTERN
 from trainchart_runtime.run.state import STOPPING
 
 
@@ -40,15 +42,22 @@ class Controlled:
     """What will undo the change, and what to do about that."""
 
 
-def control_run(address: RunAddress, verb: Verb) -> Controlled:
+def control_run(address: RunAddress, verb: Verb, resume: str = LATEST) -> Controlled:
     """Change what a release's values ask its run controller for; stop a local run.
+
+    Args:
+        address: the run.
+        verb: what is asked for.
+        resume: how a new run begins, where that is asked for: "never", "latest" or a step.
 
     Raises:
         Conflict: the run's state, the chart, a post-renderer or another helm command forbids it; nothing is changed.
         NotFound: Helm does not know the release.
         ToolError: a local run cannot be stopped, or helm is missing or fails.
-        UsageError: the verb works on releases only, and this is a local run.
+        UsageError: the verb works on releases only, and this is a local run; or `resume` is none of these.
     """
+    if not re.fullmatch(RESUME_PATTERN, resume):
+        raise UsageError(f"--resume: expected never, latest or the number of a step, got {resume!r:.40}")
     folder = find_local_run(address)
     if folder is not None:
         return _control_local(folder, verb)
@@ -56,7 +65,7 @@ def control_run(address: RunAddress, verb: Verb) -> Controlled:
     key, seen = read_training(api, namespace, address.name)
     report, owner = diagnose(key, seen), find_gitops_owner(listed(seen.sets))
     installed = read_installed(api, key.release, key.namespace, owner)
-    change = decide_change(verb, report, installed)
+    change = decide_change(verb, report, installed, resume)
     if change.refusal:
         raise Conflict(change.refusal, hint=change.hint)
     if not change.sets:

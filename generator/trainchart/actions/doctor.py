@@ -117,9 +117,9 @@ def _takes_claims_over(chart: Path, given: Mapping[str, Any]) -> bool:
     with suppress(YamlError):
         own = parse_mapping(read_chart_files(chart).get(VALUES_FILE, b"").decode(errors="replace"))
         for values in (given, own):
-            found = mapping_at(values, "run").get("keptClaims")
+            found = mapping_at(values, "run").get("resume")
             if found is not None:
-                return bool(found == "resume")
+                return bool(found != "never")
     return False
 
 

@@ -21,6 +21,7 @@ from trainchart.actions.support.project import find_project
 from trainchart.actions.support.run_code import FoundCode, recall_image_code
 from trainchart.actions.support.run_record import add_overrides, keep_engine, make_record, require_run_of
 from trainchart.actions.support.target import Target, is_chart, open_target
+from trainchart.check.objects import mapping_at, mappings_at
 from trainchart.errors import Problem, RenderError, ToolError
 from trainchart.helm.asked import Asked
 from trainchart.helm.io.choose import find_engine
@@ -208,6 +209,16 @@ def _take_over(request: RunRequest) -> RunRequest:
     )
 
 
+def _find_claims_to_resume(runs_folder: Path, values: Mapping[str, Any], rendering: Rendering) -> dict[str, str]:
+    """Return the claim of checkpoints, left by another local run, from which this one is to begin."""
+    other = str(mapping_at(values, "run").get("resumeRelease") or "")
+    pods = (mapping_at(manifest.document, "spec", "template", "spec") for manifest in rendering.manifests)
+    volumes = (volume for pod in pods for volume in mappings_at(pod, "volumes") if other)
+    names = {str(mapping_at(volume, "persistentVolumeClaim").get("claimName")) for volume in volumes}
+    folders = {name: runs_folder / other / "claims" / name for name in names}
+    return {name: str(folder.absolute()) for name, folder in folders.items() if folder.is_dir()}
+
+
 def _prepare(request: RunRequest, target: Target, release: str, folder: Path) -> _Prepared:
     namespace, engine = request.namespace or DEFAULT_NAMESPACE, find_engine(request.engine or "auto")
     python = _find_python(request.python or sys.executable)
@@ -224,6 +235,7 @@ def _prepare(request: RunRequest, target: Target, release: str, folder: Path) ->
         raise
     code = _find_code(request, target, rendering)
     claims = {name: str(path.absolute()) for name, path in request.claims.items()}
+    values = merge_values(engine, overrides)
     asked = RunRecord(
         command=request.command,
         target=request.target,
@@ -235,7 +247,7 @@ def _prepare(request: RunRequest, target: Target, release: str, folder: Path) ->
             code=str(request.code.absolute()) if request.code else "",
             claims=claims,
         ),
-        values=merge_values(engine, overrides),
+        values=values,
         chart_name=target.chart_name,
         python=python,
     )
@@ -249,7 +261,7 @@ def _prepare(request: RunRequest, target: Target, release: str, folder: Path) ->
             code=str(code.folder),
             python=python,
             caller=os.environ,
-            claims=claims,
+            claims={**_find_claims_to_resume(request.runs_folder, values, rendering), **claims},
             ports=reservation.ports,
             write_watch=WATCH_FOLDER,
             has_gpu=has_gpu(),

@@ -16,7 +16,7 @@ from trainchart.checkpoints.results import Pruning, Verified
 from trainchart.errors import ChecksFailed, Problem, ToolError, TrainchartError, UsageError
 from trainchart.json_documents import parse_json
 from trainchart_training.saving.catalogue import Marker, VariableShape
-from trainchart_training.saving.origin import Origin
+from trainchart_training.saving.origin import dump_origin, parse_origin
 
 NOTE = "trainchart-note "
 _PART = "trainchart-part "
@@ -26,7 +26,6 @@ _PART_LENGTH = 4000
 _LIMIT = 64 * 1024 * 1024
 """Bytes of a document."""
 _ERRORS = {error.__name__: error for error in (ToolError, ChecksFailed, UsageError)}
-_ORIGIN_TEXTS = ("model", "strategy", "image", "release", "namespace", "run", "created_at")
 
 
 def pack_lines(document: Mapping[str, Any]) -> Iterator[str]:
@@ -103,7 +102,7 @@ def dump_list(found: CheckpointList, whole: int | None) -> dict[str, Any]:
     """Return a list as a document; only the checkpoint of step `whole` keeps its variables, of which there are many."""
     return {
         "folder": found.folder,
-        "origin": None if found.origin is None else vars(found.origin),
+        "origin": None if found.origin is None else dump_origin(found.origin),
         "problems": list(found.problems),
         "omitted": found.omitted,
         "checkpoints": [_dump_checkpoint(each, is_whole=each.step == whole) for each in found.checkpoints],
@@ -131,7 +130,7 @@ def parse_list(document: Mapping[str, Any]) -> CheckpointList:
         return CheckpointList(
             _text(document["folder"]),
             [_parse_checkpoint(each) for each in document["checkpoints"]],
-            None if document["origin"] is None else _parse_origin(document["origin"]),
+            None if document["origin"] is None else parse_origin(_text(document["origin"])),
             [_text(each) for each in document["problems"]],
             int(document["omitted"]),
         )
@@ -157,11 +156,6 @@ def _parse_checkpoint(each: Mapping[str, Any]) -> Checkpoint:
         float(each["written_at"]),
         parse_metrics(each["metrics"]),
     )
-
-
-def _parse_origin(body: Mapping[str, Any]) -> Origin:
-    texts = {key: _text(body[key]) for key in _ORIGIN_TEXTS}
-    return Origin(**texts, attempt=int(body["attempt"]), format=int(body["format"]))
 
 
 def dump_verified(found: Verified) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from trainchart.checkpoints.listing import Checkpoint, CheckpointList
 from trainchart.checkpoints.results import Verified
 from trainchart.reports.text import clean_lines, describe_time, make_table
 from trainchart_training.saving.catalogue import VariableShape, marker_name
-from trainchart_training.saving.origin import Origin
+from trainchart_training.saving.origin import Origin, RunStart, dump_run
 
 _STEPS_SHOWN = 10
 _METRICS_SHOWN = 6
@@ -53,6 +53,8 @@ def list_lines(found: CheckpointList) -> list[str]:
         for each in found.checkpoints
     ]
     lines = [f"folder  {found.folder}", f"origin  {_describe_origin(found.origin)}"]
+    if found.origin and len(found.origin.runs) > 1:
+        lines.append(f"runs    {len(found.origin.runs)}, the last one: {_describe_run(found.origin.runs[-1])}")
     if rows:
         lines += ["", *make_table(("STEP", "WRITTEN", "SIZE", "ENDING", "METRICS", "STATE"), rows)]
     else:
@@ -163,6 +165,16 @@ def _describe_origin(origin: Origin | None) -> str:
     return ", ".join(filter(None, parts)) or "unknown"
 
 
+def _describe_run(run: RunStart) -> str:
+    parts = [
+        f"release {run.release}",
+        f"run {run.run}" if run.run else "",
+        "" if run.step is None else f"from step {run.step}" + (f" of release {run.source}" if run.source else ""),
+        f"since {run.started_at}" if run.started_at else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
 def _origin_json(origin: Origin | None) -> dict[str, Any] | None:
     if origin is None:
         return None
@@ -176,6 +188,7 @@ def _origin_json(origin: Origin | None) -> dict[str, Any] | None:
         "run": origin.run,
         "attempt": origin.attempt,
         "createdAt": origin.created_at,
+        "runs": [dump_run(run) for run in origin.runs],
     }
 
 

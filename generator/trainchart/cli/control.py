@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, ReleaseArgument, RunsOption
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
-
-if TYPE_CHECKING:
-    from trainchart.actions.support.run_lookup import RunAddress
 
 _FIELDS_SHOWN = 4
 
@@ -41,7 +39,10 @@ _HELP = {
     """,
     "rerun": """Start a new run of a release whose run is over, from the last checkpoint where there is one.
 
-    Example: trainchart rerun exp-7 -n team-a
+    With --resume 200 it goes back to that step, and with --resume never it starts over: checkpoints that it does not go
+    on from are moved to the folder earlier, beside the new ones.
+
+    Example: trainchart rerun exp-7 -n team-a --resume 200
     """,
 }
 
@@ -49,7 +50,8 @@ _HELP = {
 def register(app: typer.Typer) -> None:
     """Add the four commands to `app`."""
     for verb, text in _HELP.items():
-        app.command(verb, help=inspect.cleandoc(text))(_make_command(verb))
+        command = _rerun if verb == "rerun" else _make_command(verb)
+        app.command(verb, help=inspect.cleandoc(text))(command)
 
 
 def _make_command(verb: str) -> Callable[..., None]:
@@ -60,19 +62,33 @@ def _make_command(verb: str) -> Callable[..., None]:
         runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
         output: FormatOption = Format.text,
     ) -> None:
-        from trainchart.actions.support.cluster_access import Place
-        from trainchart.actions.support.run_lookup import RunAddress
-
-        _control(verb, RunAddress(release, Place(context, namespace), runs_folder), output)
+        _control(verb, release, namespace, context, runs_folder, output)
 
     return command
 
 
-def _control(verb: str, address: RunAddress, output: Format) -> None:
+def _rerun(
+    release: ReleaseArgument,
+    namespace: NamespaceOption = "",
+    context: ContextOption = "",
+    runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
+    resume: Annotated[
+        str, typer.Option("--resume", metavar="HOW", help="never, latest, or the step to go back to.")
+    ] = "latest",
+    output: FormatOption = Format.text,
+) -> None:
+    _control("rerun", release, namespace, context, runs_folder, output, resume)
+
+
+def _control(
+    verb: str, release: str, namespace: str, context: str, runs_folder: Path, output: Format, resume: str = "latest"
+) -> None:
     from trainchart.actions.control import control_run
+    from trainchart.actions.support.cluster_access import Place
+    from trainchart.actions.support.run_lookup import RunAddress
     from trainchart.cluster.control import Verb
 
-    controlled = control_run(address, Verb(verb))
+    controlled = control_run(RunAddress(release, Place(context, namespace), runs_folder), Verb(verb), resume)
     report, change = controlled.report, controlled.change
     if output is Format.json:
         body = {

@@ -21,6 +21,8 @@ class Verb(enum.StrEnum):
     rerun = "rerun"
 
 
+LATEST = "latest"
+
 DESIRED = {
     Verb.suspend: DESIRED_SUSPENDED,
     Verb.resume: DESIRED_RUNNING,
@@ -41,9 +43,9 @@ class Change:
     hint: str = ""
 
 
-def decide_change(verb: Verb, report: Report, installed: HelmRelease) -> Change:
-    """Return what `verb` changes about a training as it is now."""
-    return _refuse_release(report, installed) or _refuse_run(verb, report) or _resolve(verb, report, installed)
+def decide_change(verb: Verb, report: Report, installed: HelmRelease, resume: str = LATEST) -> Change:
+    """Return what `verb` changes about a training as it is now; `resume` is how a new run begins."""
+    return _refuse_release(report, installed) or _refuse_run(verb, report) or _resolve(verb, report, installed, resume)
 
 
 def _refuse_release(report: Report, installed: HelmRelease) -> Change | None:
@@ -81,16 +83,23 @@ def _refuse_run(verb: Verb, report: Report) -> Change | None:
     return None
 
 
-def _resolve(verb: Verb, report: Report, installed: HelmRelease) -> Change:
+def _resolve(verb: Verb, report: Report, installed: HelmRelease, resume: str) -> Change:
     run: Mapping[str, Any] = installed.values["run"]
     wanted, asked = DESIRED[verb], run.get("desiredState")
     if verb is Verb.rerun:
-        return Change(sets={"run.id": make_run_id(report.now), "run.desiredState": wanted})
+        return Change(sets=_ask_for_run(run, resume) | {"run.id": make_run_id(report.now), "run.desiredState": wanted})
     if verb is Verb.stop and (report.is_over or report.phase == STOPPING):
         return Change(done=f"the run is over already: {report.phase}")
     if asked == wanted and (report.phase == SUSPENDED) == (wanted == DESIRED_SUSPENDED):
         return Change(done=f"it is already {report.phase}, and its values say {wanted}")
     return Change(sets={"run.desiredState": wanted})
+
+
+def _ask_for_run(run: Mapping[str, Any], resume: str) -> dict[str, str]:
+    """Return how a new run begins: from the release's own checkpoints, or new."""
+    # What the first run began from, it has copied.
+    released = {"run.resumeRelease": ""} if run.get("resumeRelease") else {}
+    return released if str(run.get("resume")) == resume else {**released, "run.resume": resume}
 
 
 def make_run_id(now: float) -> str:

@@ -162,7 +162,7 @@ def _check_left(need: Need) -> Result:
         CHECK,
         FAILED,
         f"an earlier release has left the claim {need.claim}, and an installation is refused",
-        f"to go on from its checkpoints: --set run.keptClaims=resume; to start over: kubectl delete pvc {need.claim}",
+        f"to go on from its checkpoints: --set run.resume=latest; to start over: kubectl delete pvc {need.claim}",
     )
 
 

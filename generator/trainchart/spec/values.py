@@ -40,6 +40,8 @@ Tag = Annotated[
         {"type": ["string", "integer"], "pattern": TAG_PATTERN, **EXACT, "minimum": 0, "not": {"const": "latest"}}
     ),
 ]
+RESUME_PATTERN = r"^(never|latest|0|[1-9][0-9]{0,14})$"
+RELEASE_PATTERN = r"^([a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?)?$"
 RUN_ID_PATTERN = r"^([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?)?$"
 
 
@@ -111,9 +113,16 @@ class Run(Section):
     limit."""
     evaluator_grace: Duration
     """How long the evaluator may go on after the training has succeeded (10m, or seconds)."""
-    kept_claims: Literal["refuse", "resume"]
-    """What an installation does if an earlier release of this name has left a kept claim: refuse, or resume from the
-    checkpoints that it holds. To start over, delete the claim."""
+    resume: Annotated[
+        str | int, JsonSchema({"type": ["string", "integer"], "pattern": RESUME_PATTERN, **EXACT, "minimum": 0})
+    ]
+    """How a new run begins: never from a checkpoint, from the latest, or from that of a step. Checkpoints of other
+    releases, and a claim that an earlier one of this name has left, are used with latest or a step only."""
+    resume_release: Annotated[
+        str | int, JsonSchema({"type": ["string", "integer"], "pattern": RELEASE_PATTERN, **EXACT, "minimum": 0})
+    ]
+    """Another release of this chart in the namespace, from whose checkpoints a new run begins: they are copied. Needs
+    resume: latest, or a step."""
     desired_state: Literal["running", "suspended", "stopped"]
     """What the run controller brings the run to. suspended: programs get SIGTERM (those of the training library
     save first), everything is freed, and the run goes on when this is running again. stopped: the same, for good."""

@@ -20,7 +20,7 @@ KEY = TrainingKey("team-a", "exp1", "mnist")
 
 
 def installed(**changes: Any) -> HelmRelease:
-    run = {"desiredState": "running", "controller": {"enabled": True}, **changes.pop("run", {})}
+    run = {"desiredState": "running", "resume": "never", "controller": {"enabled": True}, **changes.pop("run", {})}
     fields = {"chart_name": "mnist", "values": {"run": run}, "given": {}, "files": {}, **changes}
     return HelmRelease(name="exp1", revision=2, **fields)
 
@@ -30,6 +30,7 @@ def report(phase: str, source: str = FROM_RECORD) -> Report:
 
 
 SUSPENDED = {"desiredState": "suspended"}
+NEW_RUN = {"run.id": "2027-01-15-080000", "run.desiredState": "running", "run.resume": "latest"}
 
 
 @pytest.mark.parametrize(
@@ -46,13 +47,29 @@ SUSPENDED = {"desiredState": "suspended"}
         (Verb.stop, "Suspended", SUSPENDED, {"run.desiredState": "stopped"}),
         (Verb.stop, "Stopping", {}, {}),
         (Verb.stop, "Failed", {}, {}),
-        (Verb.rerun, "Failed", {}, {"run.id": "2027-01-15-080000", "run.desiredState": "running"}),
-        (Verb.rerun, "StateLost", {}, {"run.id": "2027-01-15-080000", "run.desiredState": "running"}),
+        (Verb.rerun, "Failed", {}, NEW_RUN),
+        (Verb.rerun, "StateLost", {}, NEW_RUN),
     ],
 )
 def test_what_is_set(verb: Verb, phase: str, run: dict[str, Any], sets: dict[str, str]) -> None:
     change = decide_change(verb, report(phase), installed(run=run))
     assert (change.refusal, dict(change.sets), bool(change.done)) == ("", sets, not sets)
+
+
+@pytest.mark.parametrize(
+    ("resume", "run", "sets"),
+    [
+        ("latest", {"resume": "never"}, {"run.resume": "latest"}),
+        ("latest", {"resume": "latest"}, {}),
+        ("200", {"resume": 200}, {}),
+        ("200", {"resume": "latest"}, {"run.resume": "200"}),
+        # Its checkpoints are in the release's own folder by now.
+        ("never", {"resume": 200, "resumeRelease": "exp-6"}, {"run.resume": "never", "run.resumeRelease": ""}),
+    ],
+)
+def test_how_a_new_run_begins_is_set(resume: str, run: dict[str, Any], sets: dict[str, str]) -> None:
+    change = decide_change(Verb.rerun, report("Failed"), installed(run=run), resume)
+    assert {name: text for name, text in change.sets.items() if "resume" in name} == sets
 
 
 @pytest.mark.parametrize(

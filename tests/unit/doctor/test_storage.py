@@ -124,7 +124,7 @@ def test_a_claim_of_an_earlier_release_is_refused_or_taken_over() -> None:
         FAILED,
         "an earlier release has left the claim exp-checkpoints, and an installation is refused",
     )
-    assert "run.keptClaims=resume" in found.remedy
+    assert "run.resume=latest" in found.remedy
     (found,) = check_claims([make_need()], [make_claim("ReadWriteMany")], [], VERSION, is_kept_used=True)
     assert found.outcome == OK
 

@@ -9,7 +9,10 @@ import pytest
 
 from trainchart_training.saving.origin import (
     FORMAT,
+    SIZE_LIMIT,
     Origin,
+    RunStart,
+    add_run,
     dump_origin,
     find_change,
     find_refusal,
@@ -23,8 +26,19 @@ PATH = "/checkpoints/origin.json"
 
 
 def test_an_origin_survives_its_file() -> None:
-    assert parse_origin(dump_origin(MINE, NOW)) == replace(MINE, created_at=NOW)
-    assert json.loads(dump_origin(Origin(), NOW)) == {"format": FORMAT, "createdAt": NOW}
+    whole = replace(
+        MINE, created_at=NOW, runs=(RunStart("exp-6", "team-a"), RunStart("exp-7", "", "2", 200, "exp-6", NOW))
+    )
+    assert parse_origin(dump_origin(whole)) == whole
+    assert json.loads(dump_origin(Origin(created_at=NOW))) == {"format": FORMAT, "createdAt": NOW}
+
+
+def test_the_newest_runs_are_kept() -> None:
+    origin = MINE
+    for number in range(60):
+        origin = add_run(origin, RunStart(release="r" * 53, namespace="n" * 63, run=str(number)))
+    assert [run.run for run in origin.runs] == [str(number) for number in range(10, 60)]
+    assert len(dump_origin(origin)) < SIZE_LIMIT
 
 
 def test_the_environment_says_whose_checkpoints_these_are() -> None:
@@ -54,6 +68,10 @@ def test_the_environment_says_whose_checkpoints_these_are() -> None:
         '{"format": 1e999}',
         '{"format": 1, "model": 5}',
         '{"format": 1, "attempt": "x"}',
+        '{"format": 1, "runs": {}}',
+        '{"format": 1, "runs": ["exp-7"]}',
+        '{"format": 1, "runs": [{"release": 7}]}',
+        '{"format": 1, "runs": [{"step": "7"}]}',
         '{"format": 1, "model": "' + "m" * 1001 + '"}',
         "[" * 100_000,
     ],
@@ -92,6 +110,8 @@ def test_another_model_is_refused_and_an_unknown_one_is_not() -> None:
         (replace(MINE, release="exp-6"), "release exp-6 in namespace team-a"),
         (replace(MINE, release="exp-6", namespace=""), "release exp-6"),
         (replace(MINE, namespace="team-b"), "release exp-7 in namespace team-b"),
+        (replace(MINE, runs=(RunStart("exp-6", "team-a"),)), "release exp-6 in namespace team-a"),
+        (replace(MINE, release="exp-5", runs=(RunStart("exp-7", "team-a"),)), ""),
     ],
 )
 def test_another_release_of_the_model_is_named(found: Origin, change: str) -> None:

@@ -13,6 +13,7 @@ from trainchart_training.definition import Shard
 from trainchart_training.errors import SettingsError
 from trainchart_training.place import NEEDED, Place, read_place
 from trainchart_training.saving.origin import Origin
+from trainchart_training.saving.resume import Wish
 
 CLUSTER = {"worker": ["a:1", "b:1"], "ps": ["c:1"]}
 WORKERS = {"worker": ["a:1", "b:1"]}
@@ -246,6 +247,10 @@ def test_the_variables_are_those_of_the_contract() -> None:
         contract.NAMESPACE: "team-a",
         contract.RUN_ID: "second",
         contract.ATTEMPT: "2",
+        contract.RESUME: "200",
+        contract.RESUME_DIR: "/r",
+        contract.RESUME_RELEASE: "exp-6",
     }
     origin = Origin("mnist", "", "mnist:1", "exp-7", "team-a", "second", 2)
-    assert read_place(variables) == Place("single", "evaluator", 0, {}, 1, "/c", "/l", "/p", 9, origin)
+    wish = Wish(200, "/r", "exp-6")
+    assert read_place(variables) == Place("single", "evaluator", 0, {}, 1, "/c", "/l", "/p", 9, origin, wish)

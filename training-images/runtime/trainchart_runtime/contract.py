@@ -27,6 +27,12 @@ RELEASE = "TRAINCHART_RELEASE"
 """The release; the run controller has it, too."""
 NAMESPACE = "TRAINCHART_NAMESPACE"
 """The release's namespace (downward API); the run controller has it, too."""
+RESUME = "TRAINCHART_RESUME"
+"""How a new run begins: never, latest or the number of a step (docs/checkpoints.md)."""
+RESUME_DIR = "TRAINCHART_RESUME_DIR"
+"""Where the checkpoints of the release are that the run is to begin from; absent where it is its own folder."""
+RESUME_RELEASE = "TRAINCHART_RESUME_RELEASE"
+"""That release's name."""
 CLUSTER_FILE = "TRAINCHART_CLUSTER_FILE"
 """Path of the cluster description: strategy, service, ports, per role the StatefulSet and its replicas."""
 HYPERPARAMETERS_FILE = "TRAINCHART_HYPERPARAMETERS_FILE"
@@ -62,6 +68,7 @@ CONTAINER_VARIABLES = (
     IMAGE,
     RELEASE,
     NAMESPACE,
+    RESUME,
     CLUSTER_FILE,
     HYPERPARAMETERS_FILE,
     STATE_DIR,
@@ -71,7 +78,8 @@ CONTAINER_VARIABLES = (
     SAVE_WAIT_SECONDS,
     NO_PROGRESS_SECONDS,
 )
-"""What the chart sets in every training container, beside TENSORBOARD_DIR and one variable for each volume."""
+"""What the chart sets in every training container, beside TENSORBOARD_DIR, RESUME_DIR with RESUME_RELEASE, and one
+variable for each volume."""
 ADDRESSES = "TRAINCHART_ADDRESSES"
 """JSON map from "host:port" as the cluster knows it to the "host:port" used here. Set by local runs only."""
 LOCAL_PARENT = "TRAINCHART_LOCAL_PARENT"

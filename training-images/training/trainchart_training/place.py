@@ -15,6 +15,7 @@ from trainchart_training.definition import Shard
 from trainchart_training.errors import SettingsError
 from trainchart_training.hyperparameters import parse_object
 from trainchart_training.saving.origin import UNKNOWN, Origin, read_environment
+from trainchart_training.saving.resume import Wish, read_wish
 
 CHIEF, WORKER, PS, EVALUATOR = "chief", "worker", "ps", "evaluator"
 
@@ -64,6 +65,8 @@ class Place:
     """Time between SIGTERM and SIGKILL."""
     origin: Origin = UNKNOWN
     """What a checkpoint folder that this process begins will say of it, beside the strategy."""
+    resume: Wish | None = None
+    """How a new run begins; None where the environment does not say, and whatever lies there is gone on from."""
 
     def __str__(self) -> str:
         return f"{self.task_type} {self.task_index}"
@@ -111,6 +114,7 @@ def read_place(environment: Mapping[str, str]) -> Place:
         progress_file=environment.get("TRAINCHART_PROGRESS_FILE", ""),
         stop_grace_seconds=_whole_number(environment, "TRAINCHART_STOP_GRACE_SECONDS", 30),
         origin=read_environment(environment),
+        resume=read_wish(environment),
     )
     _check_roles(place)
     return place

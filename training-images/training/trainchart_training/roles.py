@@ -124,9 +124,9 @@ def _play(training: Training, settings: Hyperparameters, place: Place) -> int:
     _check_scheme(place.checkpoints_dir)
     if place.task_type == EVALUATOR:
         from trainchart_training.leading.evaluation import evaluate
-        from trainchart_training.saving.origin_file import OriginFile
+        from trainchart_training.saving.run_folder import RunFolder
 
-        OriginFile(place).check()
+        RunFolder(place).begin()
         return evaluate(training, settings, place)
     if place.task_type == PS or (place.task_type == WORKER and place.strategy in (PARAMETER_SERVER, IN_GRAPH)):
         return _serve(place)
@@ -167,16 +167,17 @@ def _compute(training: Training, settings: Hyperparameters, place: Place) -> int
     from trainchart_training.leading.rehearsal import rehearse
     from trainchart_training.leading.stop import StopRequest
     from trainchart_training.saving.checkpoints import Checkpoints
-    from trainchart_training.saving.origin_file import OriginFile
+    from trainchart_training.saving.run_folder import RunFolder
 
-    # Before all else: the end of another model's training is not the end of this one.
-    former = OriginFile(place).check()
+    # Before all else: the end of another model's training, or of an earlier run's, is not the end of this one.
+    folder = RunFolder(place)
+    oldest = folder.begin()
     checkpoints = Checkpoints(place.checkpoints_dir)
     last = checkpoints.find_last(settings.max_steps, settings.early_stop_evaluations > 0)
     if last is not None:
         # Started again after the end, because its pod was moved, say: the others may be gone for good.
         why = " (it did not improve; earlyStopEvaluations: 0 continues)" if last.step < settings.max_steps else ""
-        whose = f" that {former} has begun there" if former else ""
+        whose = f" that {folder.former} has begun there" if folder.former else ""
         log.info(
             "nothing left to do: step %d in %s is the end of the training%s%s",
             *(last.step, place.checkpoints_dir, whose, why),
@@ -195,7 +196,7 @@ def _compute(training: Training, settings: Hyperparameters, place: Place) -> int
         # Not before: TensorFlow connects the workers before it computes anything, or not at all.
         rehearse(training, settings, place, is_new)
     stop.listen()
-    return Leader(training, settings, place, runner, stop).run()
+    return Leader(training, settings, place, runner, stop, oldest).run()
 
 
 def _open_runner(training: Training, settings: Hyperparameters, place: Place, stop: StopRequest) -> Runner:

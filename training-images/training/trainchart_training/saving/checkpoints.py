@@ -33,9 +33,11 @@ _SLOW_BYTES_PER_SECOND = 5e6
 class Checkpoints:
     """The checkpoints of one training, by step."""
 
-    def __init__(self, folder: str, keep: int = 1) -> None:
+    def __init__(self, folder: str, keep: int = 1, oldest: int = 0) -> None:
+        """`oldest` is the step below which none may be restored."""
         self._folder = folder
         self._keep = keep
+        self._oldest = oldest
 
     def steps(self) -> list[int]:
         """Return the steps that have a complete checkpoint, the newest first."""
@@ -65,15 +67,16 @@ class Checkpoints:
 
         Raises TrainingError where they are another model's, or where not one of several can be read.
         """
-        steps = self.steps()
+        steps = [step for step in self.steps() if step >= self._oldest]
         for step in steps:
             problem = self.restore(state, step)
             if not problem:
                 return step
             log.warning("the checkpoint of step %d is damaged: %s", step, problem)
-        if steps:
+        if steps or self._oldest:
+            since = f" from step {self._oldest} on" if self._oldest else ""
             raise TrainingError(
-                f"none of the {len(steps)} checkpoints in {self._folder} can be read:"
+                f"none of the {len(steps)} checkpoints in {self._folder}{since} can be read:"
                 " repair the storage, or empty the folder to start over"
             )
         return None
@@ -103,6 +106,32 @@ class Checkpoints:
             if is_peer_lost(error):
                 raise
             return describe_error(error)
+        return ""
+
+    def move(self, after: int, target: str) -> list[int]:
+        """Move every checkpoint after a step to another folder of the same storage; return their steps, newest first.
+
+        Markers first, so that no half of one looks whole; done again after a stop in the middle, it goes on.
+        """
+        names = [name for name in self._list() if (step := catalogue.find_step(name)) is not None and step > after]
+        tf.io.gfile.makedirs(target)
+        for name in sorted(names, key=lambda name: name not in map(catalogue.marker_name, catalogue.find_steps(names))):
+            tf.io.gfile.rename(f"{self._folder}/{name}", f"{target}/{name}", overwrite=True)
+        return catalogue.find_steps(names)
+
+    def copy(self, source: Checkpoints, step: int) -> str:
+        """Copy a checkpoint from another folder and return "", or what is wrong with it; the marker comes last."""
+        try:
+            marker = source.read_marker(step)
+        except ValueError as error:
+            return str(error)
+        problem = catalogue.find_damage(marker, source._sizes(step))
+        if problem:
+            return problem
+        tf.io.gfile.makedirs(self._folder)
+        for name in marker.files:
+            tf.io.gfile.copy(f"{source._folder}/{name}", f"{self._folder}/{name}", overwrite=True)
+        self._write_marker(marker)
         return ""
 
     def identify(self, step: int) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """Whose checkpoints a folder holds: the file origin.json, what it says, and whom it refuses. Pure.
 
-Written once, before the first checkpoint. docs/checkpoints.md describes it; its format changes with FORMAT only.
+Written before the first checkpoint, and whenever a run begins. docs/checkpoints.md describes it, and its format changes
+with FORMAT only.
 """
 
 from __future__ import annotations
@@ -24,7 +25,31 @@ _TEXTS = {
     "created_at": "createdAt",
 }
 """Field → key of the file. What is not known is left out of it."""
+_RUN_TEXTS = {
+    "release": "release",
+    "namespace": "namespace",
+    "run": "run",
+    "source": "source",
+    "started_at": "startedAt",
+}
 _LONGEST = 1000
+_MOST_RUNS = 50
+"""Of more, the newest are kept."""
+
+
+@dataclass(frozen=True)
+class RunStart:
+    """A run that has begun in a folder."""
+
+    release: str = ""
+    namespace: str = ""
+    run: str = ""
+    step: int | None = None
+    """The step that it was to begin from; None: it was new, or took the newest checkpoint."""
+    source: str = ""
+    """The release that the checkpoint of that step was copied from."""
+    started_at: str = ""
+    """UTC, as in 2026-11-28T07:00:00Z."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +69,8 @@ class Origin:
     created_at: str = ""
     """UTC, as in 2026-11-28T07:00:00Z."""
     format: int = FORMAT
+    runs: tuple[RunStart, ...] = ()
+    """Which runs have begun here, the newest last; empty where no values said how a run begins."""
 
 
 UNKNOWN = Origin()
@@ -63,12 +90,23 @@ def read_environment(environment: Mapping[str, str]) -> Origin:
     )
 
 
-def dump_origin(origin: Origin, created_at: str) -> str:
-    """Return the content of the file for an origin that is written now."""
-    origin = replace(origin, created_at=created_at)
+def add_run(origin: Origin, run: RunStart) -> Origin:
+    """Return the origin of a folder in which a further run has begun."""
+    return replace(origin, runs=(*origin.runs, run)[-_MOST_RUNS:])
+
+
+def dump_origin(origin: Origin) -> str:
+    """Return the content of the file."""
     known: dict[str, Any] = {key: text for field, key in _TEXTS.items() if (text := getattr(origin, field))}
     attempt = {"attempt": origin.attempt} if origin.attempt else {}
-    return json.dumps({"format": FORMAT, **known, **attempt}, indent=1) + "\n"
+    runs = {"runs": [dump_run(run) for run in origin.runs]} if origin.runs else {}
+    return json.dumps({"format": origin.format, **known, **attempt, **runs}, indent=1) + "\n"
+
+
+def dump_run(run: RunStart) -> dict[str, Any]:
+    """Return the run as a JSON object, without what is not known."""
+    texts = {key: text for field, key in _RUN_TEXTS.items() if (text := getattr(run, field))}
+    return {**texts, **({} if run.step is None else {"step": run.step})}
 
 
 def parse_origin(text: str) -> Origin:
@@ -80,20 +118,44 @@ def parse_origin(text: str) -> Origin:
     number = body.get("format") if isinstance(body, dict) else None
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise ValueError("it has no format number")
-    texts = {field: body.get(key, "") for field, key in _TEXTS.items()}
-    attempt = body.get("attempt", 0)
-    wrong = [_TEXTS[field] for field, value in texts.items() if not isinstance(value, str) or len(value) > _LONGEST]
-    if not isinstance(attempt, int) or isinstance(attempt, bool):
+    kept, wrong = _read_texts(body, _TEXTS)
+    attempt, runs = body.get("attempt", 0), body.get("runs", [])
+    if not _is_number(attempt):
         wrong.append("attempt")
+    if not isinstance(runs, list) or not all(map(_is_run, runs)):
+        wrong.append("runs")
     if wrong and number <= FORMAT:
         raise ValueError(f"{wrong[0]} has a wrong type or length")
-    # They end up in the log.
+    return Origin(
+        **kept,
+        attempt=0 if "attempt" in wrong else attempt,
+        format=number,
+        runs=() if "runs" in wrong else tuple(map(_parse_run, runs)),
+    )
+
+
+def _read_texts(body: Mapping[str, Any], keys: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return field → text as far as it is one, without what harms a log, and the keys of those that are none."""
+    texts = {field: body.get(key, "") for field, key in keys.items()}
+    wrong = [keys[field] for field, value in texts.items() if not isinstance(value, str) or len(value) > _LONGEST]
     kept = {
         field: "".join(letter for letter in value if letter.isprintable())
         for field, value in texts.items()
-        if _TEXTS[field] not in wrong
+        if keys[field] not in wrong
     }
-    return Origin(**kept, attempt=0 if "attempt" in wrong else attempt, format=number)
+    return kept, wrong
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_run(body: object) -> bool:
+    return isinstance(body, dict) and not _read_texts(body, _RUN_TEXTS)[1] and _is_number(body.get("step", 0))
+
+
+def _parse_run(body: Mapping[str, Any]) -> RunStart:
+    return RunStart(**_read_texts(body, _RUN_TEXTS)[0], step=body.get("step"))
 
 
 def find_refusal(mine: Origin, found: Origin, path: str) -> str:
@@ -112,10 +174,16 @@ def find_refusal(mine: Origin, found: Origin, path: str) -> str:
 
 
 def find_change(mine: Origin, found: Origin) -> str:
-    """Return which other release of the same model has begun the folder, in words, or ""."""
-    if not (mine.release and found.release):
+    """Return which other release of the same model has used the folder last, in words, or ""."""
+    last = found.runs[-1] if found.runs else found
+    if not (mine.release and last.release):
         return ""
-    here, there = ((each.namespace, each.release) for each in (mine, found))
-    if here == there or (mine.release == found.release and not (mine.namespace and found.namespace)):
+    here, there = ((each.namespace, each.release) for each in (mine, last))
+    if here == there or (mine.release == last.release and not (mine.namespace and last.namespace)):
         return ""
-    return f"release {found.release}" + (f" in namespace {found.namespace}" if found.namespace else "")
+    return describe_release(last)
+
+
+def describe_release(run: RunStart | Origin) -> str:
+    """Return the release of a run, in words."""
+    return f"release {run.release}" + (f" in namespace {run.namespace}" if run.namespace else "")

@@ -43,6 +43,7 @@ true
   {{- end }}
 {{- end }}
 {{- end }}
+{{- include "parameter-server.resumeVolume" . }}
 {{- end -}}
 
 {{- /* Source of a volume that each pod has for itself: a claim that goes with the pod, or a folder on the node's disk. */}}
@@ -106,4 +107,5 @@ ephemeral:
   {{- end }}
 {{- end }}
 {{- end }}
+{{- include "parameter-server.resumeVolumeMount" . }}
 {{- end -}}

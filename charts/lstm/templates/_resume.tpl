@@ -1,0 +1,70 @@
+{{- /*
+How a new run begins (docs/checkpoints.md): what the training library is told, and the checkpoints of another release,
+which the pods of this one see read-only. Their claim has the name that this chart gives it in that release.
+*/}}
+
+{{- define "lstm.resumeEnv" -}}
+- name: TRAINCHART_RESUME
+  value: {{ include "lstm.text" .Values.run.resume | quote }}
+{{- with include "lstm.text" .Values.run.resumeRelease }}
+- name: TRAINCHART_RESUME_RELEASE
+  value: {{ . | quote }}
+- name: TRAINCHART_RESUME_DIR
+  value: {{ include "lstm.ofOtherRelease" (dict "context" $ "text" $.Values.volumes.checkpoints.uri) | default "/run/trainchart-resume" | quote }}
+{{- end }}
+{{- end -}}
+
+{{- /* A text of the values as it reads in the other release: (dict "context" $ "text" …). */}}
+{{- define "lstm.ofOtherRelease" -}}
+{{- $text := .text | replace "$(TRAINCHART_RELEASE)" (include "lstm.text" .context.Values.run.resumeRelease) -}}
+{{- include "lstm.filled" (dict "context" .context "text" $text) -}}
+{{- end -}}
+
+{{- /* Whether a role sees the other release's folder of a claim: (dict "context" $ "role" …); "true" or nothing. */}}
+{{- define "lstm.seesOtherRelease" -}}
+{{- if include "lstm.text" .context.Values.run.resumeRelease -}}
+{{- include "lstm.mounts" (dict "role" .role "volume" .context.Values.volumes.checkpoints) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The other release's claim. An existing one is shared: a pod that mounts one claim as two volumes may never start. */}}
+{{- define "lstm.resumeVolume" -}}
+{{- if and (include "lstm.seesOtherRelease" .) (not .context.Values.volumes.checkpoints.existingClaim) }}
+{{- $other := dict "Chart" .context.Chart "Values" .context.Values "Release" (dict "Name" (include "lstm.text" .context.Values.run.resumeRelease)) }}
+- name: resume
+  persistentVolumeClaim:
+    claimName: {{ include "lstm.partName" (dict "context" $other "part" "checkpoints") | quote }}
+{{- end }}
+{{- end -}}
+
+{{- define "lstm.resumeVolumeMount" -}}
+{{- if include "lstm.seesOtherRelease" . }}
+{{- $volume := .context.Values.volumes.checkpoints }}
+- name: {{ ternary "volume-checkpoints" "resume" (ne $volume.existingClaim "") }}
+  mountPath: /run/trainchart-resume
+  readOnly: true
+  {{- with include "lstm.ofOtherRelease" (dict "context" .context "text" $volume.subPath) }}
+  subPath: {{ . | quote }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "lstm.refuseResume" -}}
+{{- with include "lstm.text" .Values.run.resumeRelease -}}
+{{- $volume := $.Values.volumes.checkpoints | default dict -}}
+{{- if not $volume -}}
+{{- fail "run.resumeRelease: this model keeps no checkpoints: it has no volume of that name" -}}
+{{- end -}}
+{{- if eq . $.Release.Name -}}
+{{- fail "run.resumeRelease: this is the release itself; run.resume is enough to go on from its own checkpoints" -}}
+{{- end -}}
+{{- if eq (include "lstm.text" $.Values.run.resume) "never" -}}
+{{- fail (printf "run.resume: set latest, or a step, to begin from the checkpoints of release %s" .) -}}
+{{- end -}}
+{{- range $key := ternary (list "uri") (list "subPath") (ne $volume.uri "") -}}
+{{- if and (or $volume.uri $volume.existingClaim) (not (contains "$(TRAINCHART_RELEASE)" (get $volume $key))) -}}
+{{- fail (printf "run.resumeRelease: where release %s keeps its checkpoints is not known: volumes.checkpoints.%s does not contain $(TRAINCHART_RELEASE)" $.Values.run.resumeRelease $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
