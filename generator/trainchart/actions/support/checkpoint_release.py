@@ -16,6 +16,7 @@ from trainchart.actions.support.checkpoint_export import check_copy, refuse_dama
 from trainchart.actions.support.checkpoint_pod import Helper, Tell, run_helper
 from trainchart.actions.support.checkpoint_work import find_checkpoint
 from trainchart.actions.support.cluster_access import Place, open_cluster
+from trainchart.check.objects import mapping_at
 from trainchart.checkpoints import wire
 from trainchart.checkpoints.helper_pod import FOLDER, HelperPod
 from trainchart.checkpoints.listing import Checkpoint, CheckpointList
@@ -34,7 +35,7 @@ from trainchart.cluster.io.releases import read_training
 from trainchart.cluster.snapshot import Object, has_ended, label, name_of
 from trainchart.errors import ClusterError, NotFound, ToolError, Unreachable
 from trainchart.host.files import build_tree
-from trainchart_runtime.contract import INSTANCE_LABEL, NAME_LABEL
+from trainchart_runtime.contract import IMAGE_ANNOTATION, INSTANCE_LABEL, NAME_LABEL
 from trainchart_runtime.run.judge import list_names
 from trainchart_training.saving import catalogue
 from trainchart_training.saving.origin import ORIGIN_FILE
@@ -198,6 +199,9 @@ def open_release(place: Place, name: str, options: HelperOptions, tell: Tell) ->
         ) from error
     if not volume.template:
         volume = _borrow(api, volume, chart or label(claim, NAME_LABEL), tell)
+    if not volume.image:
+        noted = mapping_at(claim, "metadata", "annotations").get(IMAGE_ANNOTATION)
+        volume = replace(volume, image=str(noted or ""))
     return ReleaseCheckpoints(api, name, volume, claim, options, tell)
 
 
