@@ -300,7 +300,7 @@ def test_what_yaml_cannot_hold_is_refused_and_drops_nothing(engine: HelmEngine, 
 def test_templates_never_drop_what_yaml_cannot_hold() -> None:
     templates = (GOLDEN.parent.parent / "chart-templates").rglob("*")
     used = [path.name for path in templates if path.is_file() for _ in re.findall(r"\btoYaml\b", path.read_text())]
-    assert sorted(used) == ["_metadata.tpl"] * 2 + ["_values.tpl"] * 2, (
+    assert sorted(used) == ["_metadata.tpl"] * 2 + ["_values.tpl"] * 2 + ["_volumes.tpl"] * 2, (
         "templates use NAME.yaml: toYaml alone returns nothing for what it cannot write"
     )
 
