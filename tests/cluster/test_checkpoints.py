@@ -152,7 +152,7 @@ def test_a_claim_that_a_release_left_is_pruned(commands: Commands, release: Rele
     release.access.wait_for(
         lambda client: not release.pods(client), "no pods of the release", namespace=commands.namespace
     )
-    assert [each["step"] for each in commands.read("list")["checkpoints"]] == [40, 20]
+    assert [each["step"] for each in commands.read("list")["checkpoints"]] == [40, 20, 5]
     release.access.kubectl("annotate", "pvc", CLAIM, "trainchart/image-", f"--namespace={commands.namespace}")
     assert "--image" in commands.call("list", code=7).stderr
     image = f"--image={RUNTIME_IMAGE}"
