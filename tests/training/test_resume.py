@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import threading
@@ -11,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorflow as tf
 
 from tests.training.small_training import TRAINING, Settings, Trainer
 from trainchart_training import SettingsError, TrainingError
 from trainchart_training.place import EVALUATOR
 from trainchart_training.roles import _guard
 from trainchart_training.saving import run_folder
-from trainchart_training.saving.origin import Origin
+from trainchart_training.saving.checkpoints import Checkpoints
+from trainchart_training.saving.origin import Origin, RunStart, add_run
 from trainchart_training.saving.resume import LATEST, NEVER, Wish
 from trainchart_training.saving.run_folder import RunFolder
 
@@ -238,3 +241,74 @@ def wait_for(condition: Callable[[], bool]) -> None:
             return
         done.wait(0.01)
     raise AssertionError("not in time")
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("wish", [Wish(NEVER), Wish(20)])
+@pytest.mark.parametrize("moved", range(6))
+def test_set_aside_goes_on_after_a_stop_anywhere(
+    mine: Trainer, wish: Wish, moved: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {path.name: path.read_bytes() for path in mine.folder.glob("ckpt-[46]*")}
+    begin(mine, replace(MINE, run="2"), wish)
+    rename, count = tf.io.gfile.rename, itertools.count()
+
+    def stop(source: str, target: str, overwrite: bool = False) -> None:
+        if "/earlier/" in target and next(count) == moved:
+            raise Killed
+        rename(source, target, overwrite=overwrite)
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(tf.io.gfile, "rename", stop)
+        RunFolder(mine.place).begin()
+    RunFolder(mine.place).begin()
+    aside = mine.folder / "earlier" / "1"
+    assert {path.name: path.read_bytes() for path in aside.glob("ckpt-[46]*")} == before
+    assert (aside / "origin.json").exists() and (aside / "evaluations.json").exists()
+    assert [path.name for path in (mine.folder / "earlier").iterdir()] == ["1"]
+
+
+def test_what_is_set_aside_stays_after_many_runs(mine: Trainer) -> None:
+    origin = json.loads((mine.folder / "origin.json").read_text())
+    origin["runs"] = [{**origin["runs"][0], "run": str(number)} for number in range(50)]
+    (mine.folder / "origin.json").write_text(json.dumps(origin))
+    for run in ("51", "52"):
+        begin(mine, replace(MINE, run=run), Wish(NEVER))
+        train(mine, 20)
+    earlier = {path.name: Checkpoints(str(path)).steps() for path in (mine.folder / "earlier").iterdir()}
+    assert earlier == {"50": [60, 40, 20], "51": [20, 0]}
+
+
+def test_a_copy_is_made_again_after_a_stop(mine: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin(mine, replace(MINE, release="exp-8"), Wish(LATEST, str(mine.folder), "exp-7"), tmp_path / "target")
+
+    def stop(origin: Origin, run: RunStart) -> Origin:
+        raise Killed
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(run_folder, "add_run", stop)
+        RunFolder(mine.place).begin()
+    assert mine.steps() == [60]
+    assert RunFolder(mine.place).begin() == 60
+
+
+def test_others_wait_between_the_copy_and_its_origin(
+    mine: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(mine, replace(MINE, release="exp-8"), Wish(LATEST, str(mine.folder), "exp-7"), tmp_path / "target")
+    seen: list[int] = []
+
+    def look(origin: Origin, run: RunStart) -> Origin:
+        waiting = threading.Thread(
+            target=lambda: seen.append(RunFolder(replace(mine.place, task_type=EVALUATOR)).begin())
+        )
+        waiting.start()
+        waiting.join(1)
+        assert not seen and waiting.is_alive()
+        return add_run(origin, run)
+
+    monkeypatch.setattr(run_folder, "add_run", look)
+    assert RunFolder(mine.place).begin() == 60

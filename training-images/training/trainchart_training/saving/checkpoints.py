@@ -111,11 +111,11 @@ class Checkpoints:
     def move(self, after: int, target: str) -> list[int]:
         """Move every checkpoint after a step to another folder of the same storage; return their steps, newest first.
 
-        Markers first, so that no half of one looks whole; done again after a stop in the middle, it goes on.
+        Markers last: after a stop in the middle, what has not been moved whole is still found here, and is moved again.
         """
         names = [name for name in self._list() if (step := catalogue.find_step(name)) is not None and step > after]
         tf.io.gfile.makedirs(target)
-        for name in sorted(names, key=lambda name: name not in map(catalogue.marker_name, catalogue.find_steps(names))):
+        for name in sorted(names, key=lambda name: name in map(catalogue.marker_name, catalogue.find_steps(names))):
             tf.io.gfile.rename(f"{self._folder}/{name}", f"{target}/{name}", overwrite=True)
         return catalogue.find_steps(names)
 

@@ -71,6 +71,8 @@ def decide_beginning(
     is_own = last is not None and _names_run(last)[:2] == _names_run(mine)[:2]
     whose = _describe_owner(found)
     if wish.folder:
+        # Without a run, the file was written before a copy that was cut short.
+        is_own = is_own or (last is None and found is not None and _names_run(found)[:2] == _names_run(mine)[:2])
         if steps and not is_own:
             return Beginning(
                 f"run.resumeRelease is {wish.release}, and {folder} already holds checkpoints{whose}, up to step"

@@ -72,15 +72,19 @@ class RunFolder:
             return beginning.oldest
         wish = self._place.resume
         assert wish is not None
+        mine = self._mine
         oldest: int | None = beginning.oldest or None
         try:
             if beginning.aside_after is not None:
                 self._set_aside(beginning.aside_after, len(found.runs) if found else 0)
             if beginning.is_copied:
+                if found is None:
+                    # By this, a copy that was cut short is known as this release's own.
+                    found = replace(mine, created_at=_now())
+                    self._write(found)
                 oldest = self._copy(wish)
         except _FILE_ERRORS as error:
             raise TrainingError(f"the run cannot begin in {self._folder}: {describe_error(error)}") from error
-        mine = self._mine
         run = RunStart(mine.release, mine.namespace, mine.run, oldest, wish.release, _now())
         self._write(add_run(found or replace(mine, created_at=_now()), run))
         return oldest or 0
@@ -89,7 +93,14 @@ class RunFolder:
         """Return what the leader has begun with; at once where it has nothing to decide."""
         started, is_told = time.monotonic(), False
         while True:
-            beginning, steps = self._decide(self._read(is_needed=self._place.resume is not None))
+            try:
+                beginning, steps = self._decide(self._read(is_needed=self._place.resume is not None))
+            except SettingsError:
+                # What the leader is about to copy may look like another release's until the origin is seen, too.
+                if time.monotonic() - started > _PATIENCE_SECONDS:
+                    raise
+                time.sleep(POLL_SECONDS)
+                continue
             if beginning.is_begun or not (steps or beginning.is_copied):
                 return beginning.oldest
             if not is_told and time.monotonic() - started > _PATIENCE_SECONDS:
@@ -111,13 +122,24 @@ class RunFolder:
         return beginning, steps
 
     def _set_aside(self, after: int, number: int) -> None:
-        target = f"{self._folder}/{EARLIER}/{number}"
-        steps = self._checkpoints.move(after, target)
+        target = self._find_target(number)
+        tf.io.gfile.makedirs(target)
+        # Before the checkpoints: without those, nothing would be set aside again after a stop.
         for name in (ORIGIN_FILE, "evaluations.json"):
             if tf.io.gfile.exists(f"{self._folder}/{name}"):
                 tf.io.gfile.copy(f"{self._folder}/{name}", f"{target}/{name}", overwrite=True)
+        steps = self._checkpoints.move(after, target)
         named = f"step {steps[0]}" if len(steps) == 1 else f"steps {steps[-1]} to {steps[0]}"
         log.info("moved the checkpoints of %s, by an earlier run, to %s", named, target)
+
+    def _find_target(self, number: int) -> str:
+        """Return a folder that no other beginning has used: `number`, or the next; after a stop, the one begun with."""
+        while True:
+            target = f"{self._folder}/{EARLIER}/{number}"
+            origin = f"{target}/{ORIGIN_FILE}"
+            if not tf.io.gfile.exists(origin) or _read_text(origin) == _read_text(self._path):
+                return target
+            number += 1
 
     def _copy(self, wish: Wish) -> int:
         """Copy the checkpoint that the run is to begin with from another release's folder; return its step."""
@@ -179,6 +201,11 @@ class RunFolder:
             tf.io.gfile.rename(draft, self._path, overwrite=True)
         except _FILE_ERRORS as error:
             log.warning("cannot write %s: %s", self._path, describe_error(error))
+
+
+def _read_text(path: str) -> str:
+    with tf.io.gfile.GFile(path) as file:
+        return str(file.read())
 
 
 def _parse_file(path: str) -> Origin:
