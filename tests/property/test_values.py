@@ -39,6 +39,7 @@ DELIBERATE = (
     r"(roles\.\w+\.)?env\.\w+: this variable is set by trainchart itself",
     r"hyperparameters\.\w+: \S+ is (less than the minimum|greater than the maximum|too large or too small)",
     r"hyperparameters\.\w+: \S+ must be (greater|less) than",
+    r"run\.resume(Release)?: (set latest, or a step|this is the release itself|where release|this model keeps no)",
     r"networkPolicy\.tensorboardFrom: name the ingress controller's namespace",
     r"networkPolicy\.apiServer: with restrictEgress, name the API server's addresses",
     r"rbac\.create: without it, name a ServiceAccount",

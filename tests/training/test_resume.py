@@ -170,6 +170,14 @@ def test_a_release_of_another_model_is_no_source(
     assert not list((tmp_path / "target").glob("ckpt-*"))
 
 
+def test_a_source_whose_origin_cannot_be_read_is_none(mine: Trainer, tmp_path: Path) -> None:
+    (mine.folder / "origin.json").write_text("{")
+    begin(mine, replace(MINE, release="exp-8"), Wish(LATEST, str(mine.folder), "exp-7"), tmp_path / "target")
+    with pytest.raises(TrainingError, match=r"origin\.json cannot be read"):
+        train(mine, 80)
+    assert not list((tmp_path / "target").glob("ckpt-*"))
+
+
 def test_a_release_without_checkpoints_is_no_source(trainer: Trainer, tmp_path: Path) -> None:
     begin(trainer, MINE, Wish(LATEST, str(tmp_path / "nothing"), "exp-6"))
     with pytest.raises(SettingsError, match=r"release exp-6 has no checkpoint that can be used .*where there are none"):

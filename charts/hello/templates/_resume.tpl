@@ -30,7 +30,7 @@ which the pods of this one see read-only. Their claim has the name that this cha
 {{- /* The other release's claim. An existing one is shared: a pod that mounts one claim as two volumes may never start. */}}
 {{- define "hello.resumeVolume" -}}
 {{- if and (include "hello.seesOtherRelease" .) (not .context.Values.volumes.checkpoints.existingClaim) }}
-{{- $other := dict "Chart" .context.Chart "Values" .context.Values "Release" (dict "Name" (include "hello.text" .context.Values.run.resumeRelease)) }}
+{{- $other := dict "Chart" .context.Chart "Release" (dict "Name" (include "hello.text" .context.Values.run.resumeRelease)) }}
 - name: resume
   persistentVolumeClaim:
     claimName: {{ include "hello.partName" (dict "context" $other "part" "checkpoints") | quote }}

@@ -30,7 +30,7 @@ which the pods of this one see read-only. Their claim has the name that this cha
 {{- /* The other release's claim. An existing one is shared: a pod that mounts one claim as two volumes may never start. */}}
 {{- define "mnist-multi-gpu.resumeVolume" -}}
 {{- if and (include "mnist-multi-gpu.seesOtherRelease" .) (not .context.Values.volumes.checkpoints.existingClaim) }}
-{{- $other := dict "Chart" .context.Chart "Values" .context.Values "Release" (dict "Name" (include "mnist-multi-gpu.text" .context.Values.run.resumeRelease)) }}
+{{- $other := dict "Chart" .context.Chart "Release" (dict "Name" (include "mnist-multi-gpu.text" .context.Values.run.resumeRelease)) }}
 - name: resume
   persistentVolumeClaim:
     claimName: {{ include "mnist-multi-gpu.partName" (dict "context" $other "part" "checkpoints") | quote }}

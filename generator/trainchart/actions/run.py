@@ -22,7 +22,7 @@ from trainchart.actions.support.run_code import FoundCode, recall_image_code
 from trainchart.actions.support.run_record import add_overrides, keep_engine, make_record, require_run_of
 from trainchart.actions.support.target import Target, is_chart, open_target
 from trainchart.check.objects import mapping_at, mappings_at
-from trainchart.errors import Problem, RenderError, ToolError
+from trainchart.errors import NotFound, Problem, RenderError, ToolError
 from trainchart.helm.asked import Asked
 from trainchart.helm.io.choose import find_engine
 from trainchart.helm.io.inputs import describe_request, require_release_name
@@ -209,9 +209,19 @@ def _take_over(request: RunRequest) -> RunRequest:
     )
 
 
-def _find_claims_to_resume(runs_folder: Path, values: Mapping[str, Any], rendering: Rendering) -> dict[str, str]:
-    """Return the claim of checkpoints, left by another local run, from which this one is to begin."""
+def _find_claims_to_resume(
+    runs_folder: Path, values: Mapping[str, Any], rendering: Rendering, chosen: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the claim of checkpoints, left by another local run, from which this one is to begin.
+
+    Raises NotFound where there is no such run, and no folder was named for a claim.
+    """
     other = str(mapping_at(values, "run").get("resumeRelease") or "")
+    if other and not chosen and not (runs_folder / other).is_dir():
+        raise NotFound(
+            f"run.resumeRelease: there is no local run {other} in {runs_folder}",
+            hint="name another run, or the folder with its checkpoints: --claim CLAIM=FOLDER",
+        )
     pods = (mapping_at(manifest.document, "spec", "template", "spec") for manifest in rendering.manifests)
     volumes = (volume for pod in pods for volume in mappings_at(pod, "volumes") if other)
     names = {str(mapping_at(volume, "persistentVolumeClaim").get("claimName")) for volume in volumes}
@@ -261,7 +271,7 @@ def _prepare(request: RunRequest, target: Target, release: str, folder: Path) ->
             code=str(code.folder),
             python=python,
             caller=os.environ,
-            claims={**_find_claims_to_resume(request.runs_folder, values, rendering), **claims},
+            claims={**_find_claims_to_resume(request.runs_folder, values, rendering, claims), **claims},
             ports=reservation.ports,
             write_watch=WATCH_FOLDER,
             has_gpu=has_gpu(),

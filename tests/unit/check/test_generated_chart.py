@@ -89,6 +89,11 @@ def objects(old: str, new: str) -> Callable[[], CheckInput]:
     return change
 
 
+_IMAGE = " image: registry.example.com/ml/parameter-server"
+MOVING = objects(f"{_IMAGE}:1.4.0", _IMAGE)
+"""A container whose image has no tag."""
+
+
 def with_controller() -> CheckInput:
     """Return the chart with its run controller's Job, which runs the training image."""
     return given(parse((GOLDEN / "manifests.yaml").read_text()))
@@ -197,7 +202,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         lambda: replace(given(**{"ci/v-values.yaml": ""}), added_values={"ci/v-values.yaml": "image: {tag: 1.10}"}),
         "image.tag: 1.10 becomes the text 1.1",
     ),
-    ("numbers-plain", objects("value: '5'", "value: '2e+06'"), "env[14].value is 2e+06"),
+    ("numbers-plain", objects("value: '5'", "value: '2e+06'"), "env[15].value is 2e+06"),
     ("numbers-plain", objects("port: 2222", "port: 2e+06"), "is 2e+06"),
     (
         "numbers-plain",
@@ -272,7 +277,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         ),
         "get a Kubernetes API token",
     ),
-    ("images-pinned", objects("parameter-server:1.4.0", "parameter-server"), "which can change at any time"),
+    ("images-pinned", MOVING, "which can change at any time"),
     ("images-pinned", objects("imagePullPolicy: IfNotPresent\n", "stdin: false\n"), "has no imagePullPolicy"),
     (
         "mounts-exist",
@@ -520,7 +525,7 @@ def test_waiver_on_first_lines_or_in_a_template_covers_the_file() -> None:
     first = source("values.yaml", A_VALUE, f"{A_VALUE}\nargz: []")()
     text = b"# trainchart: ignore[values-used] not ours\n" + first.files["values.yaml"]
     assert find(replace(first, files={**first.files, "values.yaml": text}), "values-used", "waivers") == ()
-    moving = objects("parameter-server:1.4.0", "parameter-server")()
+    moving = MOVING()
     path = "templates/statefulset.yaml"
     text = b"{{- /* trainchart: ignore[images-pinned] rebuilt every night */}}\n" + moving.files[path]
     assert find(replace(moving, files={**moving.files, path: text}), "images-pinned", "waivers") == ()
@@ -551,7 +556,7 @@ waivers:
     ids=["in force", "expired", "useless", "no reason", "no such rule", "no date", "unknown key", "no list", "no YAML"],
 )
 def test_a_waiver_for_a_chart(text: str, today: date, rules: list[str]) -> None:
-    moving = objects("parameter-server:1.4.0", "parameter-server")()
+    moving = MOVING()
     files = {**moving.files, ".trainchart-check.yaml": text.encode()}
     found = find(replace(moving, files=files, today=today), "images-pinned", "waivers")
     assert sorted(finding.rule for finding in found) == rules

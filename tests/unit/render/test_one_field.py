@@ -58,8 +58,9 @@ def test_a_new_pass_through_field_appears_everywhere(monkeypatch: pytest.MonkeyP
 def test_pass_through_fields_are_emitted_from_the_model_alone() -> None:
     """No template names a pass-through field: they come from the loop over the model."""
     text = "\n".join(read_family(FAMILY)[f"templates/{name}"] for name in ("_pod_template.tpl", "_pod.tpl"))
-    # The DNS policy of the pods follows from hostNetwork, and what they take of a disk from their volumes.
-    special = {"topologySpreadConstraints", "hostNetwork", "volumes"}
+    # The DNS policy of the pods follows from hostNetwork, what they take of a disk from their volumes, and whether they
+    # share a node from nodeSelector.
+    special = {"topologySpreadConstraints", "hostNetwork", "volumes", "nodeSelector"}
     for place in ("pod", "container", "append"):
         for field in list_pod_fields(place):
             assert field.key in special or f".settings.{field.value}" not in text, field.value

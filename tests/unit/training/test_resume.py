@@ -37,7 +37,7 @@ def test_the_environment_says_how_a_run_begins() -> None:
         read_wish({**environment, "TRAINCHART_RESUME": "never"})
 
 
-@pytest.mark.parametrize("text", ["newest", "-1", "1.5", "²", "1" * 16, "None"])
+@pytest.mark.parametrize("text", ["newest", "-1", "1.5", "²", "1" * 17, "None"])
 def test_an_unknown_way_to_begin_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="expected never, latest or the number of a step"):
         read_wish({"TRAINCHART_RESUME": text})

@@ -196,7 +196,7 @@ def _compute(training: Training, settings: Hyperparameters, place: Place) -> int
         # Not before: TensorFlow connects the workers before it computes anything, or not at all.
         rehearse(training, settings, place, is_new)
     stop.listen()
-    return Leader(training, settings, place, runner, stop, oldest).run()
+    return Leader(training, settings, place, runner, stop, folder, oldest).run()
 
 
 def _open_runner(training: Training, settings: Hyperparameters, place: Place, stop: StopRequest) -> Runner:

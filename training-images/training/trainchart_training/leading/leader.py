@@ -23,6 +23,7 @@ from trainchart_training.leading.summary import open_summaries, write_graph, wri
 from trainchart_training.place import Place
 from trainchart_training.saving.catalogue import EARLY, LAST, STALLED, has_stalled
 from trainchart_training.saving.checkpoints import Checkpoints
+from trainchart_training.saving.run_folder import RunFolder
 from trainchart_training.saving.state import TrainingState, copy_result, create_state, find_infinite_weight
 from trainchart_training.strategies.runner import Runner
 
@@ -39,14 +40,16 @@ class Leader:
         place: Place,
         runner: Runner,
         stop: StopRequest,
-        oldest: int = 0,
+        folder: RunFolder,
+        oldest: int,
     ) -> None:
-        """`oldest` is the step below which no checkpoint may be restored."""
+        """`folder` has begun the run; `oldest` is the step below which no checkpoint may be restored."""
         self._training = training
         self._settings = settings
         self._place = place
         self._runner = runner
         self._stop = stop
+        self._folder = folder
         self._checkpoints = Checkpoints(place.checkpoints_dir, settings.keep_checkpoints, oldest)
         self._book = EvaluationBook(place.checkpoints_dir, place.task_type)
         self._falls = settings.early_stop_evaluations > 0 and shall_fall(training, settings)
@@ -101,6 +104,7 @@ class Leader:
             self._checkpoints.remove_expired(self._saved_step)
             # Of a training that was in this folder before, or that went on from a checkpoint damaged since.
             self._book.forget_after(self._saved_step)
+            self._folder.keep()
         self._summaries = open_summaries(self._place.log_dir if self._place.is_leader else "", self._place.task_type)
         # A folder that cannot be written to is found now, and not after the first hundreds of steps.
         if restored is None:

@@ -47,7 +47,7 @@ def read_wish(environment: Mapping[str, str]) -> Wish | None:
     text = environment.get("TRAINCHART_RESUME", "")
     if not text:
         return None
-    if text.isascii() and text.isdigit() and len(text) < 16:
+    if text.isascii() and text.isdigit() and len(text) < 17:
         resume: str | int = int(text)
     elif text in (NEVER, LATEST):
         resume = text

@@ -47,6 +47,7 @@ class RunFolder:
         self._path = f"{self._folder}/{ORIGIN_FILE}"
         self._mine = replace(place.origin, strategy=place.strategy)
         self._checkpoints = Checkpoints(self._folder)
+        self._pending: Origin | None = None
         self.former = ""
         """Which other release has used the folder last, in words, or ""; known once the run has begun."""
 
@@ -62,13 +63,14 @@ class RunFolder:
         return self._begin() if self._place.is_leader else self._wait()
 
     def _begin(self) -> int:
-        found = self._read(is_needed=self._place.resume is not None)
-        beginning, steps = self._decide(found)
+        beginning, steps, found = self._decide()
+        if beginning.refusal:
+            raise SettingsError(beginning.refusal)
         if steps and self.former:
             log.warning("the checkpoints in %s were written by %s: going on from them", self._folder, self.former)
         if beginning.is_begun:
             if found is None:
-                self._write_first(has_checkpoints=bool(steps))
+                self._plan_first(has_checkpoints=bool(steps))
             return beginning.oldest
         wish = self._place.resume
         assert wish is not None
@@ -86,40 +88,49 @@ class RunFolder:
         except _FILE_ERRORS as error:
             raise TrainingError(f"the run cannot begin in {self._folder}: {describe_error(error)}") from error
         run = RunStart(mine.release, mine.namespace, mine.run, oldest, wish.release, _now())
-        self._write(add_run(found or replace(mine, created_at=_now()), run))
+        begun = add_run(found or replace(mine, created_at=_now()), run)
+        if steps or beginning.is_copied:
+            self._write(begun)
+        else:
+            self._pending = begun
         return oldest or 0
+
+    def keep(self) -> None:
+        """Write what begin() has left: before the first checkpoint, but not before the program has been tried."""
+        if self._pending is not None:
+            self._write(self._pending)
+            self._pending = None
 
     def _wait(self) -> int:
         """Return what the leader has begun with; at once where it has nothing to decide."""
         started, is_told = time.monotonic(), False
         while True:
-            try:
-                beginning, steps = self._decide(self._read(is_needed=self._place.resume is not None))
-            except SettingsError:
-                # What the leader is about to copy may look like another release's until the origin is seen, too.
-                if time.monotonic() - started > _PATIENCE_SECONDS:
-                    raise
-                time.sleep(POLL_SECONDS)
-                continue
-            if beginning.is_begun or not (steps or beginning.is_copied):
+            beginning, steps, _ = self._decide()
+            is_patient = time.monotonic() - started <= _PATIENCE_SECONDS
+            # A network file system may show what the leader has copied before it shows whose it is.
+            if beginning.refusal and not is_patient:
+                raise SettingsError(beginning.refusal)
+            if not beginning.refusal and (beginning.is_begun or not (steps or beginning.is_copied)):
                 return beginning.oldest
-            if not is_told and time.monotonic() - started > _PATIENCE_SECONDS:
+            if not is_told and not is_patient:
                 log.info("waiting until the leading task has begun the run in %s", self._folder)
                 is_told = True
             time.sleep(POLL_SECONDS)
 
-    def _decide(self, found: Origin | None) -> tuple[Beginning, list[int]]:
-        """Return how the run begins, and the steps that have a complete checkpoint."""
+    def _decide(self) -> tuple[Beginning, list[int], Origin | None]:
+        """Return how the run begins, the steps that have a complete checkpoint, and what origin.json says.
+
+        Raises SettingsError where the folder is another model's, and TrainingError where it cannot be read.
+        """
+        # The steps first: whose a checkpoint is stands in the file before the checkpoint is there.
+        steps = self._checkpoints.steps()
+        found = self._read(is_needed=self._place.resume is not None)
         if found is not None:
             refusal = find_refusal(self._mine, found, self._path)
             if refusal:
                 raise SettingsError(f"TRAINCHART_CHECKPOINTS_DIR: {refusal}")
             self.former = find_change(self._mine, found)
-        steps = self._checkpoints.steps()
-        beginning = decide_beginning(self._place.resume, self._mine, found, steps, self._folder)
-        if beginning.refusal:
-            raise SettingsError(beginning.refusal)
-        return beginning, steps
+        return decide_beginning(self._place.resume, self._mine, found, steps, self._folder), steps, found
 
     def _set_aside(self, after: int, number: int) -> None:
         target = self._find_target(number)
@@ -171,15 +182,15 @@ class RunFolder:
                 return None
             return _parse_file(path)
         except ValueError as error:
-            if is_needed and self._checkpoints.steps():
+            if is_needed and (folder or self._checkpoints.steps()):
                 raise TrainingError(f"{path} cannot be read: {error}; restore it, or remove it") from error
         except _FILE_ERRORS as error:
             if is_needed:
                 raise TrainingError(f"{path} cannot be read: {describe_error(error)}") from error
         return None
 
-    def _write_first(self, has_checkpoints: bool) -> None:
-        """Write the file where there is none; one that cannot be read stays where there is something to lose."""
+    def _plan_first(self, has_checkpoints: bool) -> None:
+        """Have the file written where there is none; one that cannot be read stays where there is something to lose."""
         try:
             is_damaged = tf.io.gfile.exists(self._path)
         except _FILE_ERRORS:
@@ -189,7 +200,7 @@ class RunFolder:
             return
         if is_damaged:
             log.warning("%s cannot be read and is written again", self._path)
-        self._write(replace(self._mine, created_at=_now()))
+        self._pending = replace(self._mine, created_at=_now())
 
     def _write(self, origin: Origin) -> None:
         """Write the file; a folder that cannot be written is no failure yet: the first checkpoint finds that out."""
