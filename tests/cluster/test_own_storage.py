@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from lightkube.core.client import Client
-from lightkube.resources.core_v1 import Event, PersistentVolume, PersistentVolumeClaim, Pod
+from lightkube.resources.core_v1 import Event, PersistentVolume, PersistentVolumeClaim
 
 from tests.cluster.testcluster.access import Access
 from tests.cluster.testcluster.cluster import Cluster
@@ -45,28 +45,28 @@ def storage(admin: Access, lasting_cluster: Cluster, module_namespace: str) -> s
 
 
 def test_pods_of_two_nodes_share_a_volume_that_their_group_owns(admin: Access, storage: str) -> None:
-    assert _wait_for_log(admin, storage, "a").splitlines()[-1] == "here"
-    assert _wait_for_log(admin, storage, "b").splitlines()[-2:] == [
+    assert admin.wait_for_log("a", namespace=storage).splitlines()[-1] == "here"
+    assert admin.wait_for_log("b", namespace=storage).splitlines()[-2:] == [
         f"0 {GROUP} drwxrwsr-x",
         f"{USER} {GROUP} -rw-r-----",
     ]
 
 
 def test_without_a_group_a_volume_is_closed_to_users(admin: Access, storage: str) -> None:
-    log = _wait_for_log(admin, storage, "closed")
+    log = admin.wait_for_log("closed", namespace=storage)
     assert "Permission denied" in log
     assert log.splitlines()[-1] == "0 0 drwxr-xr-x"
 
 
 def test_a_read_only_mount_refuses_writes(admin: Access, storage: str) -> None:
-    assert "Read-only file system" in _wait_for_log(admin, storage, "reader")
+    assert "Read-only file system" in admin.wait_for_log("reader", namespace=storage)
 
 
 @pytest.mark.parametrize(("pod", "name", "is_kept"), [("loses", "deleted", False), ("keeps", "retained", True)])
 def test_what_becomes_of_a_volume_when_its_claim_goes(
     admin: Access, own_cluster: Cluster, storage: str, pod: str, name: str, is_kept: bool
 ) -> None:
-    _wait_for_log(admin, storage, pod)
+    admin.wait_for_log(pod, namespace=storage)
     claim = admin.client().get(PersistentVolumeClaim, name, namespace=storage)
     assert claim.spec is not None
     volume = str(claim.spec.volumeName)
@@ -91,7 +91,7 @@ def test_a_disk_is_on_one_node_at_a_time(admin: Access, storage: str) -> None:
 
     _wait_for_event(admin, storage, "waits", "the volume is on node1, and ReadWriteOnce allows one node only")
     admin.kubectl("delete", "pod/holds", "-n", storage)
-    assert _wait_for_log(admin, storage, "waits") == "1\n"
+    assert admin.wait_for_log("waits", namespace=storage) == "1\n"
 
 
 def test_a_disk_for_many_nodes_is_refused_with_a_reason(admin: Access, storage: str) -> None:
@@ -100,18 +100,6 @@ def test_a_disk_for_many_nodes_is_refused_with_a_reason(admin: Access, storage: 
 
 def _apply(admin: Access, namespace: str, *objects: dict[str, object]) -> None:
     admin.kubectl("apply", "-n", namespace, "-f", "-", text=dump_objects(*objects))
-
-
-def _wait_for_log(admin: Access, namespace: str, pod: str) -> str:
-    """Return what a pod printed once it has ended well."""
-
-    def has_ended(client: Client) -> bool:
-        status = client.get(Pod, pod, namespace=namespace).status
-        assert status is None or status.phase != "Failed", pod
-        return status is not None and status.phase == "Succeeded"
-
-    admin.wait_for(has_ended, f"the end of pod {pod}", namespace=namespace)
-    return admin.kubectl("logs", pod, "-n", namespace)
 
 
 def _wait_for_event(admin: Access, namespace: str, name: str, text: str) -> None:

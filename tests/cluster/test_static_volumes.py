@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from lightkube.core.client import Client
-from lightkube.resources.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
+from lightkube.resources.core_v1 import PersistentVolume, PersistentVolumeClaim
 
 from tests.cluster.testcluster.access import Access
 from tests.cluster.testcluster.cluster import Cluster
@@ -52,9 +52,9 @@ def test_a_folder_is_bound_mounted_and_kept(chart: Path, own_cluster: Cluster, a
     for name in ("exports-own", "team"):
         admin.wait_for(lambda client, name=name: is_bound(client, namespace, name), name, namespace=namespace)  # type: ignore[misc]
     assert not is_bound(admin.client(), namespace, "thief")
-    assert wait_for_log(admin, namespace, "writer") == "roses\n"
+    assert admin.wait_for_log("writer", namespace=namespace) == "roses\n"
     apply(admin, namespace, plan_pod("reader", "cat /volume/a", node="node2", claim="team", is_read_only=True))
-    assert wait_for_log(admin, namespace, "reader") == "roses\n"
+    assert admin.wait_for_log("reader", namespace=namespace) == "roses\n"
 
     admin.kubectl("delete", "pod/writer", "pod/reader", "-n", namespace)
     release.uninstall()
@@ -79,15 +79,3 @@ def apply(admin: Access, namespace: str, *objects: dict[str, Any]) -> None:
 def is_bound(client: Client, namespace: str, name: str) -> bool:
     status = client.get(PersistentVolumeClaim, name, namespace=namespace).status
     return status is not None and status.phase == "Bound"
-
-
-def wait_for_log(admin: Access, namespace: str, pod: str) -> str:
-    """Return what a pod printed once it has ended well."""
-
-    def has_ended(client: Client) -> bool:
-        status = client.get(Pod, pod, namespace=namespace).status
-        assert status is None or status.phase != "Failed", pod
-        return status is not None and status.phase == "Succeeded"
-
-    admin.wait_for(has_ended, f"the end of pod {pod}", namespace=namespace)
-    return admin.kubectl("logs", pod, "-n", namespace)

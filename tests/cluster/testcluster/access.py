@@ -83,6 +83,17 @@ class Access:
         context = [f"--context={self.context}"] if self.context else []
         return self.run(["kubectl", *context, *arguments], text=text, check=check).stdout
 
+    def wait_for_log(self, pod: str, *, namespace: str) -> str:
+        """Return what a pod printed once it has ended well."""
+
+        def has_ended(client: Client) -> bool:
+            status = client.get(Pod, pod, namespace=namespace).status
+            assert status is None or status.phase != "Failed", pod
+            return status is not None and status.phase == "Succeeded"
+
+        self.wait_for(has_ended, f"the end of pod {pod}", namespace=namespace)
+        return self.kubectl("logs", pod, "-n", namespace)
+
     def wait_for(
         self, read: Callable[[Client], Value | None], what: str, *, namespace: str, deadline_seconds: float = 60
     ) -> Value:
