@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.testcluster.access import Access, CommandFailed
-from tests.cluster.testcluster.releases import PROJECT, Release, list_objects, merge_values, mnist_values
+from tests.cluster.testcluster.releases import Release, list_objects, make_mnist_chart, make_values, merge_values
 from tests.cluster.testcluster.runs import CONTROLLED, wait_for_phase
 
 pytestmark = pytest.mark.cluster
@@ -24,19 +24,11 @@ CLAIM = "exp1-mnist-checkpoints"
 
 
 @pytest.fixture(scope="module")
-def first(admin: Access, module_namespace: str) -> Release:
-    """A release that has trained to step 60, with a checkpoint every twenty steps."""
-    changes = {
-        "hyperparameters": {"maxSteps": 60, "checkpointSteps": 20},
-        # Nothing but the chief saves, so nothing has to wait for it.
-        "roles": {
-            "worker": {"replicas": 1, "saveWaitSeconds": 0},
-            "ps": {"saveWaitSeconds": 0},
-            "evaluator": {"replicas": 0},
-        },
-    }
-    values = merge_values(merge_values(mnist_values(), CONTROLLED), changes)
-    release = Release(admin, module_namespace, "exp1", PROJECT / "charts" / "mnist", values)
+def first(admin: Access, module_namespace: str, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """A release of one process that has trained to step 60, with a checkpoint every twenty steps."""
+    chart = make_mnist_chart(tmp_path_factory.mktemp("chart"), "single", {"worker": {}})
+    values = merge_values(make_values("mnist", ("worker",), maxSteps=60, checkpointSteps=20), CONTROLLED)
+    release = Release(admin, module_namespace, "exp1", chart, values)
     release.install()
     wait_for_phase(release, "Succeeded", deadline_seconds=SECONDS)
     return release

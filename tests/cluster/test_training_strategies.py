@@ -9,29 +9,26 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from lightkube.core.client import Client
 from lightkube.resources.core_v1 import Pod
 
 from tests.cluster.testcluster.access import Access
 from tests.cluster.testcluster.pods import dump_objects, plan_claim, plan_pod
 from tests.cluster.testcluster.releases import (
-    PROJECT,
     TRAINING_GROUP,
     TRAINING_SECONDS,
     Release,
+    make_mnist_chart,
     make_values,
     merge_values,
 )
 from tests.cluster.testcluster.runs import CONTROLLED, ENDED, training_pods, wait_for_phase
-from trainchart.actions.support.chart_folder import render_model_to
 from trainchart.plan.strategies import STRATEGIES
 
 pytestmark = pytest.mark.cluster
@@ -69,12 +66,7 @@ def plan_training(
     access: Access, namespace: str, strategy: str, roles: Mapping[str, Mapping[str, Any]], folder: Path
 ) -> Release:
     """Plan a release of the mnist program under `strategy`; its chart is made in `folder`."""
-    spec = yaml.safe_load((PROJECT / "models" / "mnist.yaml").read_text())
-    shutil.copytree(PROJECT / spec["code"]["path"], folder / "code")
-    code = {**spec["code"], "path": "code"}
-    file = folder / "mnist.yaml"
-    file.write_text(yaml.safe_dump({**spec, "strategy": strategy, "roles": roles, "code": code}))
-    chart = render_model_to(file, folder).chart
+    chart = make_mnist_chart(folder, strategy, roles)
     changes = {"volumes": {"checkpoints": {"existingClaim": CLAIM, "subPath": strategy}}}
     values = make_values("mnist", tuple(roles), maxSteps=300, checkpointSteps=100)
     values = merge_values(merge_values(values, CONTROLLED), changes)

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
 from lightkube.core.client import Client
 from lightkube.models.core_v1 import ContainerStatus
 from lightkube.resources.core_v1 import Pod
 
+from trainchart.actions.support.chart_folder import render_model_to
 from trainchart_runtime.termination import Termination, parse_termination
 
 from .access import Access
@@ -56,6 +58,16 @@ def mnist_values(**hyperparameters: Any) -> dict[str, Any]:
     """Values of charts/mnist: parameter server, two workers, an evaluator, and a few hundred steps."""
     settings = {"maxSteps": 300, "checkpointSteps": 100, **hyperparameters}
     return make_values("mnist", ("chief", "worker", "ps", "evaluator"), **settings)
+
+
+def make_mnist_chart(folder: Path, strategy: str, roles: Mapping[str, Mapping[str, Any]]) -> Path:
+    """Make the chart of models/mnist.yaml with another strategy and its roles in `folder`; return where it is."""
+    spec = yaml.safe_load((PROJECT / "models" / "mnist.yaml").read_text())
+    shutil.copytree(PROJECT / spec["code"]["path"], folder / "code")
+    code = {**spec["code"], "path": "code"}
+    file = folder / "mnist.yaml"
+    file.write_text(yaml.safe_dump({**spec, "strategy": strategy, "roles": roles, "code": code}))
+    return render_model_to(file, folder).chart
 
 
 def digits_values(**hyperparameters: Any) -> dict[str, Any]:

@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from trainchart.actions.support.chart_folder import render_model_to
 from trainchart_training.saving.catalogue import find_steps
 
 from .access import Access
-from .releases import PROJECT, Release, make_values, merge_values
+from .releases import Release, make_mnist_chart, make_values, merge_values
 from .runs import CONTROLLED
 
 SAVED = list(range(0, 201, 10))
@@ -86,12 +82,8 @@ train(
 
 def plan_training(access: Access, namespace: str, strategy: str, storage: str, folder: Path) -> Release:
     """Plan a release with checkpoints on a StorageClass; its chart is made in `folder`."""
-    spec = yaml.safe_load((PROJECT / "models" / "mnist.yaml").read_text())
-    shutil.copytree(PROJECT / spec["code"]["path"], folder / "code")
-    file, roles = folder / "mnist.yaml", ROLES[strategy]
-    code = {**spec["code"], "path": "code"}
-    file.write_text(yaml.safe_dump({**spec, "strategy": strategy, "roles": roles, "code": code}))
-    chart = render_model_to(file, folder).chart
+    roles = ROLES[strategy]
+    chart = make_mnist_chart(folder, strategy, roles)
     name = f"{storage}-{strategy.partition('-')[0]}"
     apart = {
         "maxSkew": 1,
