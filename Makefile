@@ -19,7 +19,10 @@ demo: $(VENV)/.demo ## Generate the chart of models/mnist.yaml, check it, and tr
 test: check tools ## Run everything that can be tested on this machine
 	cd tests/cluster/go && unformatted=$$("$$(go env GOROOT)/bin/gofmt" -l .) && test -z "$$unformatted"
 	cd tests/cluster/go && CGO_ENABLED=0 go test -trimpath $$(test "$$(uname)" != Linux || echo ./storage) ./networkpolicy/...
-	pytest --ignore tests/cluster --numprocesses 2 --dist loadfile || failed=1; pytest tests/cluster && test -z "$$failed"
+	@mkdir -p build
+	@echo "the tests without a cluster run beside those with one, and print to build/tests.txt until they are over"
+	pytest --ignore tests/cluster --numprocesses 2 --dist loadfile >build/tests.txt 2>&1 & others=$$!; \
+	pytest tests/cluster || failed=1; wait $$others || failed=1; cat build/tests.txt; test -z "$$failed"
 
 test-long: tools ## Run the tests that take minutes each: training runs on the test cluster that are disturbed repeatedly
 	python -m tests.cluster.testcluster prepare long

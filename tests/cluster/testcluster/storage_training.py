@@ -19,14 +19,14 @@ from .access import Access
 from .releases import Release, make_mnist_chart, make_values, merge_values
 from .runs import CONTROLLED
 
-SAVED = list(range(0, 201, 10))
+SAVED = list(range(0, 141, 10))
 """Steps with a checkpoint."""
 DIES_AT = 40
 """The leading task is killed when this checkpoint is written and its marker not yet renamed."""
 WAITS_AT = 60
 """From here on it trains only once the test lets it, so that what is done to the storage hits a training."""
 ROLES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "parameter-server": {"chief": {}, "worker": {"replicas": 2}, "ps": {}},
+    "parameter-server": {"chief": {}, "worker": {"replicas": 1}, "ps": {}},
     "multi-worker-mirrored": {"worker": {"replicas": 2}},
 }
 LEADERS = {"parameter-server": "chief", "multi-worker-mirrored": "worker"}
