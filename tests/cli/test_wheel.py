@@ -52,6 +52,7 @@ def test_the_wheel_holds_what_the_program_reads_at_run_time(wheel: Path) -> None
         "trainchart_runtime/contract.py",
         "trainchart_training/roles.py",
         "trainchart_training/py.typed",
+        "trainchart_serving/__init__.py",
     ):
         assert name in names
     assert not [name for name in names if name.startswith("tests/")]
