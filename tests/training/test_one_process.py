@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 import signal
+import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -44,7 +45,20 @@ def test_it_trains_saves_evaluates_and_exports(trainer: Trainer) -> None:
     served = tf.saved_model.load(str(trainer.folder / "saved_model")).signatures["serving_default"]
     inputs = np.ones((3, 4), "float32")
     assert served(inputs=tf.constant(inputs))["outputs"].shape == (3, 1)
+    _check_record(trainer.folder / "saved_model", step=300)
     assert tf.train.latest_checkpoint(str(trainer.folder)) == str(trainer.folder / "ckpt-300")
+
+
+def _check_record(export: Path, step: int) -> None:
+    """Check what an export says of itself: `sha256sum` must find every file of it as listed."""
+    subprocess.run(
+        ["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=export, check=True, stdout=subprocess.DEVNULL
+    )
+    listed = [line.split("  ", 1)[1] for line in (export / "SHA256SUMS").read_text().splitlines()]
+    files = {str(path.relative_to(export)) for path in export.rglob("*") if path.is_file()}
+    assert listed == sorted(files - {"SHA256SUMS"})
+    record = json.loads((export / "assets.extra" / "export.json").read_text())
+    assert record == {"format": 1, "strategy": "single", "step": step}
 
 
 def test_a_training_goes_on_where_it_was_and_not_beyond_its_end(

@@ -15,6 +15,8 @@ from trainchart_training.definition import TEST, Training
 from trainchart_training.errors import TrainingError
 from trainchart_training.failures import call_program, describe_error
 from trainchart_training.hyperparameters import Hyperparameters
+from trainchart_training.leading.export_record import write_record
+from trainchart_training.saving.origin import Origin
 from trainchart_training.strategies.batches import WHOLE, read_examples
 
 log = logging.getLogger(__name__)
@@ -23,8 +25,10 @@ FOLDER = "saved_model"
 _FILE_ERRORS = (tf.errors.OpError, OSError)
 
 
-def export_model(training: Training, settings: Hyperparameters, model: Any, directory: str) -> str:
-    """Write `model` under `directory` and return its path; a failure leaves the old one there, whole.
+def export_model(
+    training: Training, settings: Hyperparameters, model: Any, directory: str, origin: Origin, step: int
+) -> str:
+    """Write `model`, that of `step`, under `directory` and return its path; a failure leaves the old one there, whole.
 
     Two renames put the new one in the old one's place, and a reader finds none between them. A process that is killed
     there leaves the old one beside it, and the next export begins by putting that back.
@@ -36,6 +40,7 @@ def export_model(training: Training, settings: Hyperparameters, model: Any, dire
         _put_back(old, target)
         _remove(draft)
         tf.saved_model.save(module, draft, signatures=signature)
+        write_record(draft, origin, step)
         _remove(old)
         if tf.io.gfile.exists(target):
             tf.io.gfile.rename(target, old)

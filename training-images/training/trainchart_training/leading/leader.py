@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 from trainchart_training.definition import Training
@@ -205,7 +206,9 @@ class Leader:
         step, folder = self._saved_step, self._place.checkpoints_dir
         if is_early:
             self._checkpoints.mark_ending(step, STALLED)
-        log.info("SavedModel: %s", export_model(self._training, self._settings, self._copy_model(), folder))
+        origin = replace(self._place.origin, strategy=self._place.strategy)
+        exported = export_model(self._training, self._settings, self._copy_model(), folder, origin, step)
+        log.info("SavedModel: %s", exported)
         if not self._place.evaluators:
             self._evaluate()
         self._call_hooks("end", self._copy_model(), step)

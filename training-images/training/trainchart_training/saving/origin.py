@@ -97,10 +97,15 @@ def add_run(origin: Origin, run: RunStart) -> Origin:
 
 def dump_origin(origin: Origin) -> str:
     """Return the content of the file."""
+    return json.dumps(build_object(origin), indent=1) + "\n"
+
+
+def build_object(origin: Origin) -> dict[str, Any]:
+    """Return the origin as a JSON object, without what is not known."""
     known: dict[str, Any] = {key: text for field, key in _TEXTS.items() if (text := getattr(origin, field))}
     attempt = {"attempt": origin.attempt} if origin.attempt else {}
     runs = {"runs": [dump_run(run) for run in origin.runs]} if origin.runs else {}
-    return json.dumps({"format": origin.format, **known, **attempt, **runs}, indent=1) + "\n"
+    return {"format": origin.format, **known, **attempt, **runs}
 
 
 def dump_run(run: RunStart) -> dict[str, Any]:
