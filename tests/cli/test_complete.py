@@ -68,6 +68,8 @@ def offered(typed: str) -> list[str]:
         ("trainchart image build w", ["words"]),
         ("trainchart logs ", ["digits-1"]),
         ("trainchart stop d", ["digits-1"]),
+        ("trainchart compare d", ["digits-1"]),
+        ("trainchart compare digits-1 ", []),
         ("trainchart logs digits-1 --role w", ["worker"]),
         ("trainchart init new --strategy ", list(STRATEGIES)),
         ("trainchart logs digits-1 --pod ", ["worker-0"]),

@@ -40,6 +40,7 @@ COMMANDS = {
     "Look after runs, here and on a cluster": {
         "list": "List the local runs and the runs of a cluster.",
         "status": "Show what a run does: phase, attempt, step, pods, problems.",
+        "compare": "Compare runs: settings that differ, results, last metrics.",
         "why": "Explain a run: what failed first, where, and what to do.",
         "logs": "Read the logs of a run, those of ended pods too.",
         "wait": "Wait until a run is over.",

@@ -46,6 +46,10 @@ def models(ctx: typer.Context) -> Iterable[str]:
 
 @_offer
 def runs(ctx: typer.Context) -> Iterable[str]:
+    return _list_runs(ctx)
+
+
+def _list_runs(ctx: typer.Context) -> Iterable[str]:
     from trainchart.actions.list import list_reports
     from trainchart.actions.support.cluster_access import Place
     from trainchart.local.io.run_report import find_runs
@@ -57,6 +61,13 @@ def runs(ctx: typer.Context) -> Iterable[str]:
         yield from (folder.name for folder in find_runs(runs_folder))
     reports = list_reports(place, runs_folder, lambda note: None, everywhere=False)
     yield from (report.key.release for report in reports if report.origin == CLUSTER)
+
+
+@_offer
+def other_runs(ctx: typer.Context) -> Iterable[str]:
+    """Offer the runs that are not named yet."""
+    named = {*(ctx.params.get("runs") or ()), *ctx.args}
+    return [name for name in _list_runs(ctx) if name not in named]
 
 
 @_offer

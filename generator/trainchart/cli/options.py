@@ -45,6 +45,13 @@ RunsOption = Annotated[
         callback=start_from_project,
     ),
 ]
+ColorOption = Annotated[
+    bool,
+    typer.Option(
+        "--color/--no-color",
+        help="Write in colours on a terminal; NO_COLOR in the environment switches them off, too.",
+    ),
+]
 RunArgument = Annotated[
     str,
     typer.Argument(

@@ -23,6 +23,7 @@ from trainchart.cluster.outside_changes import find_outside_changes
 from trainchart.cluster.pod_leads import find_leads
 from trainchart.cluster.record import Record, read_record
 from trainchart.cluster.remarks import find_remarks, is_earlier
+from trainchart.cluster.settings import find_settings
 from trainchart.cluster.snapshot import (
     Object,
     Objects,
@@ -234,6 +235,7 @@ def _complete(
     report = replace(
         report,
         chart=next((each.chart for each in sets), ""),
+        settings=find_settings(seen),
         controller=controller.state,
         unknown=tuple(list_unknown(seen.sets, seen.pods, seen.records, seen.jobs, seen.events)),
         outside_changes=tuple(change for each in listed(seen.sets) for change in find_outside_changes(each)),

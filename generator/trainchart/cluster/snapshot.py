@@ -50,6 +50,8 @@ class Snapshot:
     pods: Objects = ()
     records: Objects = ()
     """ConfigMaps of run controllers."""
+    config_maps: Objects = ()
+    """Others of the release, as far as they were looked for."""
     jobs: Objects = ()
     events: Objects = ()
     """Warnings of the namespace; of others than the release too, since events have no labels."""
@@ -168,6 +170,7 @@ def _select(seen: Snapshot, key: TrainingKey) -> Snapshot:
         sets=sets if isinstance(sets, Unreadable) else tuple(filter(is_training_set, sets)),
         pods=mine(seen.pods),
         records=records if isinstance(records, Unreadable) else tuple(filter(is_record, records)),
+        config_maps=tuple(each for each in listed(records) if not is_record(each)),
         jobs=mine(seen.jobs),
         events=seen.events,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -23,6 +23,7 @@ from trainchart.local.pod_plan import PodPlan
 from trainchart.local.volumes import Storage, claim_names, leads_out, resolve_volumes
 from trainchart.plan.strategies import STRATEGIES, describe_lone_worker
 from trainchart.quantities import may_be_gpu
+from trainchart.reports.run_settings import RoleSettings, read_role
 from trainchart.secret_masks import MASK
 from trainchart.variables import expand_variables
 from trainchart_runtime import cluster, contract
@@ -84,6 +85,8 @@ class LocalPlan:
     hyperparameters: Mapping[str, Any]
     """As every pod gets them; empty where the chart has no file of them."""
     warnings: tuple[str, ...]
+    strategy: str = ""
+    roles: Mapping[str, RoleSettings] = field(default_factory=dict)
 
     @property
     def last_step(self) -> int | None:
@@ -146,6 +149,8 @@ def plan_local_run(manifests: Sequence[Manifest], settings: LocalSettings) -> Lo
         tensorboard_logs=first.plan.environment.get(contract.TENSORBOARD_DIR, ""),
         hyperparameters=first.hyperparameters,
         warnings=tuple(notices.warnings),
+        strategy=str(sets[0].annotations.get(contract.STRATEGY_ANNOTATION, "")),
+        roles={each.role: read_role(each.replicas, each.pod_spec) for each in sets},
     )
 
 

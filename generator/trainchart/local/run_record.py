@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from trainchart.local.plan import LocalPlan
+from trainchart.reports.run_settings import RunSettings, describe_settings
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,7 @@ def describe_record(record: RunRecord, plan: LocalPlan) -> dict[str, Any]:
         "python": record.python,
         "host": record.host,
         "startedAt": record.started_at,
-        "values": dict(record.values),
-        "hyperparameters": dict(plan.hyperparameters),
+        **describe_settings(RunSettings(plan.strategy, plan.roles, plan.hyperparameters, record.values)),
         "code": {
             "folder": record.code.folder,
             "commit": record.code.commit or None,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from trainchart.reports.log_line import LogLine
+from trainchart.reports.run_settings import UNKNOWN_SETTINGS, RunSettings
 from trainchart_runtime.cause import RESTART_NEVER, Cause
 from trainchart_runtime.causes import (
     ACCESS_REFUSED,
@@ -230,6 +231,7 @@ class Report:
     """What goes on with a local run that is over."""
     record: Mapping[str, Any] = field(default_factory=dict)
     """What a local run was asked for and made of; see local/run_record.py."""
+    settings: RunSettings = UNKNOWN_SETTINGS
     chart: str = ""
     since: float = 0.0
     """When the phase was entered; 0 where it is not known."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import PodReport, QueueStanding, Report, ReportedProblem
+from trainchart.reports.run_settings import describe_settings
 from trainchart_runtime.records import dump_record
 
 
@@ -34,6 +35,7 @@ def describe_report(report: Report) -> dict[str, Any]:
         "gpusSince": report.gpus_since or None,
         "queue": None if report.queue is None else _describe_queue(report.queue),
         "outcome": None if report.outcome is None else dump_record(report.outcome),
+        "settings": describe_settings(report.settings),
         "roles": [
             {
                 "role": role.role,

@@ -37,6 +37,7 @@ from trainchart.reports.report import (
     RoleReport,
     TrainingKey,
 )
+from trainchart.reports.run_settings import parse_settings
 from trainchart.secret_masks import mask_values
 from trainchart_runtime import contract
 from trainchart_runtime.progress import parse_progress
@@ -92,6 +93,7 @@ def _read_report(folder: Path) -> Report:
         folder=str(folder),
         resume_command=resume_command(record, str(folder)),
         record=mask_values({name: record.get(name) for name in _RECORDED}),
+        settings=parse_settings(mask_values(record)),
         chart=chart,
         since=float(state.get("since") or 0.0),
         attempt=max((_attempt(pod, state) for pod in record.get("deciding", ())), default=None),

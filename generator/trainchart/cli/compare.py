@@ -1,0 +1,89 @@
+"""The command `trainchart compare`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainchart.cli import complete
+from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ColorOption, ContextOption, NamespaceOption, RunsOption
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, spell_out
+
+if TYPE_CHECKING:
+    from trainchart.reports.comparison_text import Line
+
+_EXAMPLES = """
+Examples:
+
+  trainchart compare mnist-1 mnist-2              two local runs
+
+  trainchart compare exp-1 exp-2 exp-3 -n team-a  three releases of a cluster
+
+  trainchart compare exp-1 exp-2 --all            with the settings that are the same
+
+  trainchart compare exp-1 exp-2 --format json    every row, for a program
+"""
+_STYLES = {"heading": "bold", "best": "bold green", "bad": "red"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add `trainchart compare` to `app`."""
+    app.command("compare", epilog=_EXAMPLES)(_compare)
+
+
+def _compare(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            help="Names of two or more runs or releases; RELEASE/CHART where a release holds several training runs.",
+            metavar="RUN RUN...",
+            show_default=False,
+            autocompletion=complete.other_runs,
+        ),
+    ],
+    shows_all: Annotated[bool, typer.Option("--all", "-a", help="Show the settings that are the same, too.")] = False,
+    namespace: NamespaceOption = "",
+    context: ContextOption = "",
+    runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
+    color: ColorOption = True,
+    output: FormatOption = Format.text,
+) -> None:
+    """Compare runs, here or on a cluster: the settings that differ, how each run ended, and its last metrics.
+
+    Each run is a column. A setting is named as in the values of its chart, so that --set takes it. A dash stands for
+    nothing, as of a value that the chart decides; a question mark for what is not known. A star marks the best value
+    of a row, where its name says which direction is better, as those of losses, errors and accuracies do.
+
+    A local run comes before a release of the same name; --namespace or --context always means releases.
+    """
+    from trainchart.actions.compare import read_reports
+    from trainchart.actions.support.cluster_access import Place
+    from trainchart.reports.comparison import compare_reports, describe_comparison
+    from trainchart.reports.comparison_text import lay_out
+
+    comparison = compare_reports(read_reports(runs, Place(context, namespace), runs_folder))
+    if output is Format.json:
+        print_json(describe_comparison(comparison))
+        return
+    _print(lay_out(comparison, shows_all=shows_all, width=_find_width()), is_coloured=color)
+
+
+def _find_width() -> int | None:
+    """Return how wide the terminal is; None for a file or a pipe, which lines of any length suit."""
+    return os.get_terminal_size(sys.stdout.fileno()).columns or None if sys.stdout.isatty() else None
+
+
+def _print(lines: Sequence[Line], *, is_coloured: bool) -> None:
+    if not is_coloured or os.environ.get("NO_COLOR"):  # rich would still write in bold
+        print_line("\n".join("".join(span.text for span in line) for line in lines))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
+    for line in lines:
+        console.print(Text.assemble(*((spell_out(span.text), _STYLES.get(span.style, "")) for span in line)))
