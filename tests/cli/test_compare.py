@@ -18,6 +18,7 @@ from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_job, make_p
 from tests.small_cluster.small_api import SmallApi, serve_small_api
 from trainchart.cli.app import app
 from trainchart.errors import NotFound, ToolError, UsageError
+from trainchart.reports.text import describe_time
 
 RUNS = Path(".trainchart/runs")
 
@@ -90,7 +91,7 @@ def test_compare_shows_what_differs_and_the_best() -> None:
         "phase Succeeded Succeeded",
         "attempts 0 0",
         "last step 1000 1000",
-        "started 2026-11-22 03:00:00 UTC 2026-11-22 03:00:00 UTC",
+        f"started {describe_time(NOW)} {describe_time(NOW)}",
         "duration 1 min 1 min",
         "examples/s - -",
         "METRICS",
