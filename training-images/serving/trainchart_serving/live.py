@@ -106,13 +106,17 @@ class LiveModel:
         """The versions that take requests, newest first."""
         return sorted(self._served, reverse=True)
 
+    def list_known(self) -> list[VersionStatus]:
+        """Return the status of all versions, newest first."""
+        return [self._status[number] for number in sorted(self._status, reverse=True)]
+
     def list_status(self, version: int | None = None) -> list[VersionStatus]:
         """Return the status of all versions, newest first, or of one.
 
         Raises:
             ServingError: NOT_FOUND.
         """
-        found = [self._status[number] for number in sorted(self._status, reverse=True) if version in (None, number)]
+        found = [status for status in self.list_known() if version in (None, status.version)]
         if not found:
             which = f"version {version}" if version is not None else "any versions"
             reason = f": {self.problem}" if self.problem else ""

@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 GRAPH_FILE = "saved_model.pb"
 _INITIALIZERS = {"__saved_model_init_op", "__saved_model_train_op"}
+_AROUND_MESSAGES = ("Graph execution error", "Detected at node", "<stack traces", 'File "', "[[{{node")
 _CODES = {code.number: code for code in Code}
 
 
@@ -100,10 +101,9 @@ def release_memory() -> None:
 def convert_error(error: Any) -> ServingError:
     """Return TensorFlow's error with its code and the first line of its message, without the graph around it."""
     code = _CODES.get(error.error_code, Code.UNKNOWN)
-    lines = [line.strip() for line in str(error.message).splitlines() if line.strip()]
-    skipped = ("Graph execution error", "Detected at node")
-    told = [line for line in lines if not line.startswith(skipped)]
-    return ServingError(code, (told or lines or ["the model failed"])[0])
+    lines = [line.strip() for line in str(error.message).splitlines()]
+    told = [line for line in lines if line and not line.startswith(_AROUND_MESSAGES)]
+    return ServingError(code, told[0] if told else "the model failed")
 
 
 def parse_signature(name: str, definition: Any) -> Signature:

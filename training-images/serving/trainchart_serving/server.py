@@ -1,0 +1,107 @@
+"""A server from its start to its end: both ports, the watch over versions, and the drain after SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import uvicorn
+
+from trainchart_serving.batching import Batcher
+from trainchart_serving.grpc_api import GrpcApi
+from trainchart_serving.live import LiveModel
+from trainchart_serving.metrics import Metrics
+from trainchart_serving.predictor import Predictor
+from trainchart_serving.rest import RestApi
+from trainchart_serving.settings import Settings
+
+log = logging.getLogger(__name__)
+
+_BACKLOG = 2048
+_KEEP_ALIVE_SECONDS = 75
+"""Longer than the pause that proxies leave between two requests, so that they close connections, and not the server."""
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the server listens."""
+
+    rest: str
+    grpc: str
+
+
+class _RestServer(uvicorn.Server):
+    """Leaves signals to the program: the drain begins before the port is closed."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(
+    settings: Settings, stopping: asyncio.Event, listening: Callable[[Addresses], None] = lambda addresses: None
+) -> None:
+    """Serve until `stopping` is set, then drain. Raises OSError for a port that cannot be used."""
+    live = LiveModel(
+        settings.model_name, settings.model_base_path, settings.policy, batch_examples=settings.batches.max_examples
+    )
+    metrics = Metrics(live)
+    batcher = Batcher(settings.batches, metrics.observe_call)
+    metrics.queued.set_function(lambda: batcher.waiting)
+    predictor = Predictor(live, batcher)
+    rest_socket = _bind(settings.host, settings.rest_port)
+    rest = _RestServer(_configure(RestApi(predictor, metrics, settings.limits), settings))
+    grpc_api = GrpcApi(predictor, metrics, settings)
+    grpc_port = await grpc_api.start()
+    rest_task = asyncio.create_task(rest.serve([rest_socket]))
+    watch_task = asyncio.create_task(live.watch(settings.poll_seconds))
+    listening(Addresses(f"{settings.host}:{rest_socket.getsockname()[1]}", f"{settings.host}:{grpc_port}"))
+    health_task = asyncio.create_task(grpc_api.watch_health())
+    stop_task = asyncio.create_task(stopping.wait())
+    await asyncio.wait([stop_task, rest_task, watch_task], return_when=asyncio.FIRST_COMPLETED)
+    predictor.is_draining = True
+    await grpc_api.announce_end()
+    log.info("draining: not ready any more, accepting requests for %g s", settings.drain_delay_seconds)
+    await asyncio.sleep(settings.drain_delay_seconds)
+    rest.should_exit = True
+    await asyncio.gather(rest_task, grpc_api.stop(settings.drain_seconds))
+    for task in (watch_task, health_task, stop_task):
+        task.cancel()
+    await asyncio.gather(watch_task, health_task, stop_task, return_exceptions=True)
+    batcher.close()
+    await live.close()
+    log.info("drained: all requests have ended")
+
+
+def _configure(api: RestApi, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        api.app,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        loop="asyncio",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
+    )
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio switches Nagle's delay off only where it sees the protocol: else each answer takes 40 ms.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen(_BACKLOG)  # from now on a client waits, and is not refused
+    except OSError as error:
+        bound.close()
+        raise OSError(error.errno, f"cannot listen at {host}:{port}: {error.strerror}") from error
+    bound.setblocking(False)
+    return bound
