@@ -63,7 +63,7 @@ def call(*arguments: str) -> Result:
 def test_list_shows_local_runs_without_a_cluster(going: list[int]) -> None:
     done = call("list")
     assert done.exit_code == 0, done.exception
-    rows = [line.split()[2:5] for line in done.stdout.splitlines()[1:]]
+    rows = [line.split()[:3] for line in done.stdout.splitlines()[1:]]
     assert rows == [
         ["exp-2", "mnist-0.1.0", "Succeeded"],
         ["exp-10", "mnist-0.1.0", "Stopped"],
@@ -89,7 +89,7 @@ def test_a_damaged_record_is_named_and_hides_no_run(content: bytes) -> None:
     (RUNS / "exp-3/run.json").write_bytes(content)
     done = call("list")
     assert done.exit_code == 0, done.exception
-    assert [line.split()[2] for line in done.stdout.splitlines()[1:]] == ["exp-2", "exp-10"]
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == ["exp-2", "exp-10"]
     assert "note: .trainchart/runs/exp-3/run.json is damaged" in done.stderr
     for command in (("status",), ("why",), ("wait",)):
         error = call(*command, "exp-3").exception

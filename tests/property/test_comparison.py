@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainchart.reports.comparison import Row, compare_reports, describe_comparison
-from trainchart.reports.comparison_text import lay_out, measure
+from trainchart.reports.comparison_text import lay_out
+from trainchart.reports.local_table import local_lines
 from trainchart.reports.report import CLUSTER, LOCAL, Progress, Report, TrainingKey
+from trainchart.reports.report_json import describe_report
 from trainchart.reports.run_settings import RoleSettings, RunSettings
+from trainchart.reports.widths import measure
 from trainchart_runtime.log_text import clean
 from trainchart_runtime.run.state import Verdict
 
@@ -60,6 +63,8 @@ def test_any_runs_can_be_compared(compared: list[Report], width: int | None, sho
     json.dumps(describe_comparison(comparison), allow_nan=False)
     for row in every:
         _check_best(row)
+    json.dumps([describe_report(report)["seconds"] for report in compared], allow_nan=False)
+    assert all(clean(line) == line for line in local_lines(compared, width))
     for line in lay_out(comparison, shows_all=shows_all, width=width):
         text = "".join(span.text for span in line)
         assert clean(text) == text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ import typer
 
 from trainchart.cli import complete
 from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ColorOption, ContextOption, NamespaceOption, RunsOption
-from trainchart.cli.output import Format, FormatOption, print_json, print_line, spell_out
+from trainchart.cli.output import Format, FormatOption, find_width, print_json, print_line, spell_out
 
 if TYPE_CHECKING:
     from trainchart.reports.comparison_text import Line
@@ -69,12 +68,7 @@ def _compare(
     if output is Format.json:
         print_json(describe_comparison(comparison))
         return
-    _print(lay_out(comparison, shows_all=shows_all, width=_find_width()), is_coloured=color)
-
-
-def _find_width() -> int | None:
-    """Return how wide the terminal is; None for a file or a pipe, which lines of any length suit."""
-    return os.get_terminal_size(sys.stdout.fileno()).columns or None if sys.stdout.isatty() else None
+    _print(lay_out(comparison, shows_all=shows_all, width=find_width()), is_coloured=color)
 
 
 def _print(lines: Sequence[Line], *, is_coloured: bool) -> None:

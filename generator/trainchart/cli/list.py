@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunsOption
-from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
+from trainchart.cli.output import Format, FormatOption, find_width, print_json, print_line, print_note
 
 _EXAMPLES = """
 Examples:
@@ -34,12 +34,14 @@ def _list(
     """List the local runs and the training runs of a cluster: what they do, since when, and the GPUs that they hold.
 
     The cluster is left out where no kubeconfig names one and none of --all-namespaces, --namespace and --context
-    is given; the local runs are left out with --namespace or --context. Runs that hold the most GPUs come first. A
-    question mark stands for what is not known.
+    is given; the local runs are left out with --namespace or --context. Runs that hold the most GPUs come first. Local
+    runs have a table of their own: how far each came, its last loss and score, and what was set with --set or a values
+    file. A question mark stands for what is not known.
     """
     from trainchart.actions.list import list_reports
     from trainchart.actions.support.cluster_access import Place
     from trainchart.cluster.io.kubeconfig import is_configured
+    from trainchart.reports.local_table import local_lines
     from trainchart.reports.report import LOCAL
     from trainchart.reports.report_json import describe_report
     from trainchart.reports.text import list_lines, sort_key
@@ -49,7 +51,11 @@ def _list(
     if output is Format.json:
         print_json([describe_report(report) for report in reports])
     elif not reports:
-        of_cluster = " or in this namespace; -A looks everywhere" if is_configured(os.environ) else ""
-        print_note("no runs" if everywhere else f"no runs in {runs_folder}{of_cluster}")
+        elsewhere = " or in this namespace; -A looks everywhere" if is_configured(os.environ) else ""
+        print_note("no runs" if everywhere else f"no runs in {runs_folder}{elsewhere}")
     else:
-        print_line("\n".join(list_lines(reports)))
+        local = [report for report in reports if report.origin == LOCAL]
+        of_cluster = [report for report in reports if report.origin != LOCAL]
+        tables = [list_lines(of_cluster)] if of_cluster else []
+        tables += [local_lines(local, find_width())] if local else []
+        print_line("\n\n".join("\n".join(lines) for lines in tables))

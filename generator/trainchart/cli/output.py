@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
+import os
 import sys
 import unicodedata
 from typing import Annotated, Any
@@ -61,6 +62,11 @@ def _is_harmless(char: str) -> bool:
 def print_line(text: str, *, end: str = "\n", flush: bool = False) -> None:
     """Print a result to stdout, with control characters spelled out."""
     print(spell_out(text), end=end, flush=flush)
+
+
+def find_width() -> int | None:
+    """Return how wide the terminal is; None for a file or a pipe, which lines of any length suit."""
+    return os.get_terminal_size(sys.stdout.fileno()).columns or None if sys.stdout.isatty() else None
 
 
 def dump_json(value: Any, indent: int | None = 2) -> str:

@@ -23,15 +23,13 @@ from trainchart.local.pod_plan import PodPlan
 from trainchart.local.volumes import Storage, claim_names, leads_out, resolve_volumes
 from trainchart.plan.strategies import STRATEGIES, describe_lone_worker
 from trainchart.quantities import may_be_gpu
-from trainchart.reports.run_settings import RoleSettings, read_role
+from trainchart.reports.run_settings import RoleSettings, find_last_step, read_role
 from trainchart.secret_masks import MASK
 from trainchart.variables import expand_variables
 from trainchart_runtime import cluster, contract
 
 POD_MARK = "TRAINCHART_LOCAL_POD"
 """Set in every process of a local run, so that even those that left their session are found at the end."""
-_LAST_STEP_NAMES = ("maxSteps", "trainSteps", "trainingSteps", "totalSteps", "numSteps", "steps")
-"""Hyperparameters that say how many steps a training takes: the training library's, and those of many scripts."""
 WRITES_FILE = "TRAINCHART_LOCAL_WRITES"
 """Set where a pod's own file system is read-only: the file in which write_watch/ notes what a pod may not write."""
 DEFAULT_MAX_RESTARTS = 3
@@ -91,8 +89,7 @@ class LocalPlan:
     @property
     def last_step(self) -> int | None:
         """The step that ends the training, where a hyperparameter says it."""
-        found = (self.hyperparameters.get(name) for name in _LAST_STEP_NAMES)
-        return next((value for value in found if isinstance(value, int) and value > 0), None)
+        return find_last_step(self.hyperparameters)
 
 
 def needed_addresses(manifests: Sequence[Manifest]) -> tuple[str, ...]:

@@ -87,6 +87,7 @@ def _describe_pod(pod: PodResult) -> dict[str, Any]:
         "step": pod.step,
         "examplesPerSecond": pod.examples_per_second,
         "metrics": dict(pod.metrics),
+        "nanMetrics": list(pod.nan_metrics),
         "log": pod.log_file,
     }
 

@@ -48,6 +48,8 @@ class PodResult:
     examples_per_second: float | None
     metrics: Mapping[str, float]
     log_file: str
+    nan_metrics: tuple[str, ...] = ()
+    """Names of the metrics that are not a number."""
 
     @property
     def restarts(self) -> int:

@@ -22,32 +22,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from trainchart.reports.metric_names import HIGHER, find_better
 from trainchart.reports.report import LOCAL, Report
 from trainchart.reports.timing import find_seconds, find_start
 from trainchart_runtime.run.state import FAILED
 
-HIGHER = "higher"
-LOWER = "lower"
 SECONDS = "seconds"
 UNIX_TIME = "unixTime"
 
-# fmt: off
-_LOWER = frozenset((
-    "loss", "error", "err", "mse", "mae", "rmse", "mape", "msle", "perplexity", "ppl", "nll", "wer", "cer", "fid",
-    "brier", "crossentropy", "entropy", "divergence",
-))
-_HIGHER = frozenset((
-    "accuracy", "acc", "auc", "precision", "recall", "sensitivity", "specificity", "f1", "bleu", "rouge", "meteor",
-    "iou", "miou", "dice", "psnr", "ssim", "ndcg", "mrr", "r2", "likelihood", "reward",
-))
-# fmt: on
-_TURNED = frozenset(["neg", "negative", "minus", "inverse"])
-"""Words that turn the meaning of the others round."""
-_OTHERS = frozenset(["scale", "weight", "count", "steps", "seconds", "threshold"])
-"""Of a loss or an error, not the loss or the error itself: loss_scale."""
 _TOLD_ELSEWHERE = re.compile(r"hyperparameters\..*|roles\.\w+\.(replicas|cpu|memory|gpus)", re.DOTALL)
 """Values that are settings of the run anyway."""
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+\d*|\d+")
 
 
 @dataclass(frozen=True)
@@ -114,7 +98,9 @@ class Comparison:
 
 def compare_reports(reports: Sequence[Report]) -> Comparison:
     """Return the runs of these reports beside each other, in this order."""
-    metrics = [dict(report.progress.metrics) for report in reports]
+    metrics = [
+        {**report.progress.metrics, **dict.fromkeys(report.progress.nan_metrics, math.nan)} for report in reports
+    ]
     return Comparison(
         runs=tuple(
             ComparedRun(title, each.origin, *each.key, each.folder)
@@ -142,15 +128,6 @@ def name_runs(reports: Sequence[Report]) -> list[str]:
         number = Counter(titles)
         titles = [title if number[title] == 1 else name(each) for title, each in zip(titles, reports, strict=True)]
     return titles
-
-
-def find_better(metric: str) -> str:
-    """Return which direction of a metric is better, by the words of its name; empty where they do not say."""
-    words = {word.lower() for word in _WORD.findall(metric.rpartition("/")[2])}
-    is_lower, is_higher = bool(words & _LOWER), bool(words & _HIGHER)
-    if is_lower == is_higher or words & (_TURNED | _OTHERS):
-        return ""
-    return LOWER if is_lower else HIGHER
 
 
 def mark_best(row: Row) -> Row:

@@ -7,13 +7,12 @@ too: colours alone do not reach everyone.
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from trainchart.reports.comparison import SECONDS, UNIX_TIME, Cell, Comparison, Row, count_rows
 from trainchart.reports.text import describe_seconds, describe_time
-from trainchart_runtime.log_text import clean
+from trainchart.reports.widths import cut, measure
 from trainchart_runtime.run.state import FAILED
 
 HEADING = "heading"
@@ -127,26 +126,6 @@ def _say(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return json.dumps(value, ensure_ascii=False)
-
-
-def cut(text: str, width: int) -> str:
-    """Return a text in one line that takes at most `width` columns."""
-    text = clean(" ".join(text.split()))
-    if measure(text) <= width:
-        return text
-    kept = ""
-    for char in text:
-        if measure(kept + char) > width - 1:
-            break
-        kept += char
-    return f"{kept}…"
-
-
-def measure(text: str) -> int:
-    """Return how many columns of a terminal a text takes: some letters take two, and some marks none."""
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
-    )
 
 
 def _list_notes(comparison: Comparison, *, shows_all: bool) -> Iterator[str]:

@@ -134,11 +134,14 @@ class Progress:
     step: int | None = None
     examples_per_second: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    """Those of the evaluators as evaluator/NAME."""
     at: float = 0.0
     fruitless_restarts: int = 0
     """Starts of its program since the highest step was reached."""
     before: int | None = None
     """Step of the start before the present one, which has told none of its own yet."""
+    nan_metrics: tuple[str, ...] = ()
+    """Names of those that are not a number, as of a training that has diverged."""
 
 
 NOT_REPORTED = Progress()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from trainchart.reports.log_line import LogLine
-from trainchart.reports.report import PodReport, QueueStanding, Report, ReportedProblem
+from trainchart.reports.report import PodReport, QueueStanding, Report, ReportedProblem, RoleReport
 from trainchart.reports.run_settings import describe_settings
+from trainchart.reports.timing import find_seconds, find_start
 from trainchart_runtime.records import dump_record
 
 
@@ -22,6 +23,8 @@ def describe_report(report: Report) -> dict[str, Any]:
         "phase": report.phase,
         "phaseFrom": report.source,
         "since": report.since or None,
+        "startedAt": find_start(report) or None,
+        "seconds": find_seconds(report),
         "runId": report.run_id,
         "attempt": report.attempt,
         "controller": report.controller or None,
@@ -29,6 +32,7 @@ def describe_report(report: Report) -> dict[str, Any]:
             "step": report.progress.step,
             "examplesPerSecond": report.progress.examples_per_second,
             "metrics": dict(report.progress.metrics),
+            "nanMetrics": list(report.progress.nan_metrics),
             "at": report.progress.at or None,
         },
         "gpus": report.gpus,
@@ -36,16 +40,7 @@ def describe_report(report: Report) -> dict[str, Any]:
         "queue": None if report.queue is None else _describe_queue(report.queue),
         "outcome": None if report.outcome is None else dump_record(report.outcome),
         "settings": describe_settings(report.settings),
-        "roles": [
-            {
-                "role": role.role,
-                "wanted": role.wanted,
-                "running": role.running,
-                "finished": role.finished,
-                "failures": role.failures,
-            }
-            for role in report.roles
-        ],
+        "roles": [_describe_role(role) for role in report.roles],
         "pods": None if report.pods is None else [_describe_pod(pod) for pod in report.pods],
         "problems": [_describe_problem(problem) for problem in report.problems],
         "finished": dict(report.finished),
@@ -70,6 +65,16 @@ def describe_report(report: Report) -> dict[str, Any]:
         "leads": list(report.leads),
         "unknown": list(report.unknown),
         "record": dict(report.record) or None,
+    }
+
+
+def _describe_role(role: RoleReport) -> dict[str, Any]:
+    return {
+        "role": role.role,
+        "wanted": role.wanted,
+        "running": role.running,
+        "finished": role.finished,
+        "failures": role.failures,
     }
 
 

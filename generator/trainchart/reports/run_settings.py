@@ -38,6 +38,22 @@ class RunSettings:
     values: Mapping[str, Any] | None = None
     """What the user set, as in a values file; None where it is not known."""
 
+    @property
+    def last_step(self) -> int | None:
+        """The step that ends the training, where a hyperparameter says it."""
+        return find_last_step(self.hyperparameters or {})
+
+
+_LAST_STEP_NAMES = ("maxSteps", "trainSteps", "trainingSteps", "totalSteps", "numSteps", "steps")
+"""Hyperparameters that say how many steps a training takes: the training library's, and those of many scripts."""
+
+
+def find_last_step(hyperparameters: Mapping[str, Any]) -> int | None:
+    """Return the step that ends a training, where one of its hyperparameters says it."""
+    found = (hyperparameters.get(name) for name in _LAST_STEP_NAMES)
+    whole = (value for value in found if isinstance(value, int) and not isinstance(value, bool))
+    return next((value for value in whole if value > 0), None)
+
 
 UNKNOWN_SETTINGS = RunSettings()
 

@@ -19,6 +19,7 @@ from trainchart.reports.report import (
     ReportedProblem,
     describe_hyperparameters,
 )
+from trainchart.reports.widths import measure
 from trainchart_runtime.log_text import clean
 from trainchart_runtime.pod_causes import QUOTA_EXCEEDED
 from trainchart_runtime.run.judge import list_names
@@ -64,8 +65,11 @@ def clean_lines(lines: Iterable[str]) -> list[str]:
 
 def make_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Return lines with the columns below each other."""
-    widths = [max(len(cell) for cell in column) for column in zip(headings, *rows, strict=True)]
-    lines = ("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) for row in (headings, *rows))
+    widths = [max(measure(cell) for cell in column) for column in zip(headings, *rows, strict=True)]
+    lines = (
+        "  ".join(f"{cell}{' ' * (width - measure(cell))}" for cell, width in zip(row, widths, strict=True))
+        for row in (headings, *rows)
+    )
     return [line.rstrip() for line in lines]
 
 
@@ -97,7 +101,7 @@ def _list_row(report: Report) -> tuple[str, ...]:
         "?" if gpus is None else _describe_gpus(gpus),
         describe_seconds(report.now - held) if held else "-",
         "-" if report.progress.step is None else str(report.progress.step),
-        _join_remarks(_list_remarks(report)),
+        join_remarks(report),
     )
 
 
@@ -132,8 +136,9 @@ def find_head(remark: str) -> str:
     return _shorten(head)
 
 
-def _join_remarks(remarks: Sequence[str]) -> str:
-    """Return as many remarks as fit, the first one always, and how many more there are."""
+def join_remarks(report: Report) -> str:
+    """Return as many remarks on a training as fit, the first one always, and how many more there are."""
+    remarks = _list_remarks(report)
     shown = remarks[:1]
     for remark in remarks[1:]:
         if len("; ".join([*shown, remark])) > _REMARKS_LIMIT:

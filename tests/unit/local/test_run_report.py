@@ -156,3 +156,27 @@ def test_folders_that_no_run_made_are_not_runs(tmp_path: Path) -> None:
     (tmp_path / "other/run.json").write_text("{}")
     assert find_runs(tmp_path) == []
     assert find_runs(tmp_path / "none") == []
+
+
+def test_evaluators_measure_beside_the_leading_pod(tmp_path: Path) -> None:
+    result = {
+        "verdict": "Succeeded",
+        "finishedAt": STARTED + 9,
+        "step": 40,
+        "metrics": {"evaluator-0": {"loss": 0.75}, "worker-0": {"loss": 0.5}},
+        "pods": [{"pod": "worker-0", "nanMetrics": ["norm"]}, {"pod": "evaluator-0", "nanMetrics": ["auc"]}],
+    }
+    folder = make_run(tmp_path, result=result)
+    record = json.loads((folder / "run.json").read_text())
+    evaluator = tmp_path / "exp-7/pods/evaluator-0/state"
+    evaluator.mkdir(parents=True)
+    (evaluator / "progress.json").write_text('{"step": 90, "metrics": {"loss": 0.7, "auc": NaN}}')
+    record["pods"].append({"label": "evaluator-0", "name": "e", "role": "evaluator", "state": str(evaluator)})
+    (folder / "run.json").write_text(json.dumps(record))
+    ended = read_report(folder).progress
+    assert (ended.step, ended.metrics) == (40, {"loss": 0.5, "evaluator/loss": 0.75})
+    assert ended.nan_metrics == ("norm", "evaluator/auc")
+    (folder / "result.json").unlink()
+    killed = read_report(folder).progress
+    assert (killed.step, killed.metrics) == (40, {"loss": 0.5, "evaluator/loss": 0.7})
+    assert killed.nan_metrics == ("evaluator/auc",)

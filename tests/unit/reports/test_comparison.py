@@ -10,19 +10,18 @@ import pytest
 
 from tests.small_cluster.cluster_objects import NOW
 from trainchart.reports.comparison import (
-    HIGHER,
-    LOWER,
     Cell,
     Row,
     compare_reports,
     count_rows,
     describe_comparison,
-    find_better,
     name_runs,
 )
-from trainchart.reports.comparison_text import lay_out, measure
+from trainchart.reports.comparison_text import lay_out
+from trainchart.reports.metric_names import HIGHER, LOWER, find_better
 from trainchart.reports.report import LOCAL, Progress, Report, TrainingKey
 from trainchart.reports.run_settings import RoleSettings, RunSettings, describe_settings, parse_settings
+from trainchart.reports.widths import measure
 from trainchart_runtime.run.state import HISTORY_KEPT, HistoryEntry, Verdict
 
 ROLES = {"worker": RoleSettings(2, "r/mnist:1.0", "1", "2Gi", "1 nvidia.com/gpu")}

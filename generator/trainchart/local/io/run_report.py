@@ -40,6 +40,7 @@ from trainchart.reports.report import (
 from trainchart.reports.run_settings import parse_settings
 from trainchart.secret_masks import mask_values
 from trainchart_runtime import contract
+from trainchart_runtime.cluster import EVALUATOR
 from trainchart_runtime.progress import parse_progress
 from trainchart_runtime.run.state import ENDED_PHASES, FAILED, STARTING, STOPPED, SUCCEEDED, Verdict
 
@@ -81,7 +82,7 @@ def _read_report(folder: Path) -> Report:
         # A run that was killed has no result, and what its program reported is still there.
         told = _read_progress(record, folder)
         outcome = _conclude(result, state, told.step)
-        phase, progress = outcome.result, _final_progress(result, outcome) if result else told
+        phase, progress = outcome.result, _final_progress(record, result, outcome) if result else told
     pods = tuple(_read_pods(record, state, is_alive=phase not in ENDED_PHASES))
     chart = str(record.get("chart", ""))
     return Report(
@@ -142,30 +143,52 @@ def _conclude(result: Mapping[str, Any], state: Mapping[str, Any], told: int | N
 
 
 def _read_progress(record: Mapping[str, Any], folder: Path) -> Progress:
-    """Return what the deciding pods report now."""
-    deciding = record.get("deciding", ())
+    """Return what the deciding pods report now, and what evaluators measure."""
     found = []
     for pod in record.get("pods", ()):
         file = Path(str(pod.get("state")), contract.PROGRESS_FILE_NAME)
         # A record that came with the files of others may name any path.
         is_own = Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder))
         with suppress(FileNotFoundError, NotADirectoryError):
-            if is_own and pod["label"] in deciding:
+            if is_own:
                 at = file.lstat().st_mtime
-                found.append((parse_progress(read_told(file)), at))
+                found.append((pod, parse_progress(read_told(file)), at))
+    deciding = [(each, at) for pod, each, at in found if pod["label"] in record.get("deciding", ())]
     # Each pod that decides reports the speed of the whole training.
-    speeds = (each.examples_per_second for each, _ in found)
+    speeds = (each.examples_per_second for each, _ in deciding)
+    told = _PodMetrics(record)
     return Progress(
-        step=max((each.step for each, _ in found if each.step is not None), default=None),
+        step=max((each.step for each, _ in deciding if each.step is not None), default=None),
         examples_per_second=next((speed for speed in speeds if speed is not None), None),
-        metrics=found[0][0].metrics if found else {},
-        at=max((at for _, at in found), default=0.0),
+        metrics=told.join({pod["label"]: each.metrics for pod, each, _ in found}),
+        at=max((at for _, at in deciding), default=0.0),
+        nan_metrics=tuple(told.join({pod["label"]: dict.fromkeys(each.nan_metrics, 0) for pod, each, _ in found})),
     )
 
 
-def _final_progress(result: Mapping[str, Any], outcome: Verdict) -> Progress:
-    metrics: Mapping[str, float] = next(iter((result.get("metrics") or {}).values()), {})
-    return Progress(result.get("step"), result.get("examplesPerSecond"), metrics, outcome.at)
+def _final_progress(record: Mapping[str, Any], result: Mapping[str, Any], outcome: Verdict) -> Progress:
+    told = _PodMetrics(record)
+    nan = {str(pod.get("pod")): dict.fromkeys(pod.get("nanMetrics") or (), 0) for pod in result.get("pods") or ()}
+    return Progress(
+        step=result.get("step"),
+        examples_per_second=result.get("examplesPerSecond"),
+        metrics=told.join(result.get("metrics") or {}),
+        at=outcome.at,
+        nan_metrics=tuple(told.join(nan)),
+    )
+
+
+class _PodMetrics:
+    """Joins what the pods of a run report, as a run controller does: the leading pod's, and evaluator/NAME."""
+
+    def __init__(self, record: Mapping[str, Any]) -> None:
+        self._deciding = tuple(record.get("deciding", ()))
+        self._evaluators = [pod["label"] for pod in record.get("pods", ()) if pod["role"] == EVALUATOR]
+
+    def join(self, by_pod: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+        leading = next((by_pod[label] for label in self._deciding if by_pod.get(label)), {})
+        measured = (by_pod.get(label, {}) for label in self._evaluators)
+        return {**leading, **{f"{EVALUATOR}/{name}": value for each in measured for name, value in each.items()}}
 
 
 def _read_pods(record: Mapping[str, Any], state: Mapping[str, Any], *, is_alive: bool) -> list[PodReport]:

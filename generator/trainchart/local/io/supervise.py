@@ -301,6 +301,7 @@ def _pod_result(runner: PodRunner) -> PodResult:
         examples_per_second=progress.examples_per_second,
         metrics=progress.metrics,
         log_file=runner.plan.log_file,
+        nan_metrics=tuple(progress.nan_metrics),
     )
 
 

@@ -14,6 +14,7 @@ from trainchart.local.io.pod_runner import LIVING, PodRunner
 from trainchart.local.io.process_table import Usage, sample_usage
 from trainchart.local.io.release_folder import read_told
 from trainchart.local.observer import PodSnapshot
+from trainchart.reports.metric_names import find_loss
 from trainchart_runtime import contract
 from trainchart_runtime.progress import Progress, parse_progress, parse_whole
 
@@ -67,8 +68,8 @@ class Telemetry:
 
 
 def _find_loss(metrics: Mapping[str, float]) -> float | None:
-    """Return the loss among the numbers that a program reports, else the first that is called some kind of loss."""
-    return metrics.get("loss", next((value for name, value in metrics.items() if "loss" in name.lower()), None))
+    name = find_loss(metrics)
+    return None if name is None else metrics[name]
 
 
 def read_attempt(runner: PodRunner) -> int:
