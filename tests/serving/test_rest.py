@@ -228,6 +228,8 @@ def test_prometheus_reads_the_metrics(server: Running) -> None:
 def test_readiness_means_that_the_model_answers(tmp_path: Path, half: Path) -> None:
     base = tmp_path / "models"
     base.mkdir()
+    broken = Path(shutil.copytree(half, tmp_path / "broken"))
+    (broken / "saved_model.pb").write_bytes(b"")
     with running(base, is_ready=False) as server:
         assert server.ask("GET", "/healthz").text == "ok\n"
         hint = "has no folder that is named by a version"
@@ -236,8 +238,7 @@ def test_readiness_means_that_the_model_answers(tmp_path: Path, half: Path) -> N
         told = server.ask("GET", "/v1/models/half")
         assert (told.status, "Could not find any versions of model half" in told.error) == (404, True)
         copy_version(half, base / "1")
-        shutil.copytree(half, base / "2")
-        (base / "2" / "saved_model.pb").write_bytes(b"")
+        copy_version(broken, base / "2")
         server.wait_ready()
         wait_until(lambda: '"END"' in server.ask("GET", "/v1/models/half").text, "the broken version is known")
         newest, oldest = server.ask("GET", "/v1/models/half").json["model_version_status"]
