@@ -39,8 +39,9 @@ def _find_program(name: str) -> Path:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare which cluster the tests of tests/cluster use; here, because pytest reads options before folders."""
+    """Declare the options of tests/cluster and tests/console; here, because pytest reads options before folders."""
     parser.addoption("--kube-context", help="context of a cluster that tests may use, in namespaces of their own")
+    parser.addoption("--screenshots", help="folder that gets a picture of each page of the console")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -34,11 +34,11 @@ IMPURE = {
     *("asyncio", "concurrent", "ctypes", "fcntl", "ftplib", "getpass", "glob", "http", "importlib", "mmap"),
     *("multiprocessing", "os", "pathlib", "platform", "queue", "random", "secrets", "select", "selectors", "shutil"),
     *("signal", "socket", "socketserver", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "time", "uuid"),
-    *("helm_python", "httpx2", "lightkube", "psutil"),
+    *("helm_python", "httpx2", "lightkube", "psutil", "starlette", "uvicorn", "webbrowser"),
 }
 PURE_PARTS = {"pathlib": {"PurePath", "PurePosixPath"}, "signal": {"Signals"}}
 """What is pure of a library that otherwise is not."""
-SIBLINGS = {"cluster", "helm", "images", "local", "publish"}
+SIBLINGS = {"cluster", "console", "helm", "images", "local", "publish"}
 """Each owns one outside thing: none knows another, and all may use host/, which knows none of them."""
 SHARED_BY_SIBLINGS = "trainchart.helm.rendering"
 """What an engine renders, and what it is given."""
@@ -57,7 +57,7 @@ OWNERS = {
     "helm_python": {"helm/io/sdk.py"},
     "http": {"trainchart_controller/api.py", "trainchart_controller/launchers.py"},
     "httpx2": {"cluster/io/kubernetes_api.py", "publish/io/http.py"},
-    "jinja2": {"render/chart.py", "render/layers.py", "render/sandbox.py", "render/templates.py"},
+    "jinja2": {"console/pages.py", "render/chart.py", "render/layers.py", "render/sandbox.py", "render/templates.py"},
     "jsonschema": {
         *("check/kubernetes_schemas.py", "check/rules/values.py", "families/schemas.py", "plan/misfits.py"),
     },
@@ -67,6 +67,8 @@ OWNERS = {
     "cel_expr_python": {"packs/expressions.py"},
     "yamllint": {"check/yaml_style.py"},
     "semver": {"chart_version.py"},
+    "starlette": {"console/io/app.py"},
+    "uvicorn": {"console/io/serve.py"},
 }
 
 

@@ -48,6 +48,13 @@ def list_code_folders() -> tuple[Path, ...]:
     return (_PACKAGE, _package_folder("trainchart_runtime"), chart_templates_folder())
 
 
+@cache
+def read_console_files(folder: str) -> Mapping[str, bytes]:
+    """Return the files of the console's `static` or `templates`: path relative to that folder -> content."""
+    root = _PACKAGE / "console" / folder
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
 def read_image_source(path: str) -> bytes:
     """Return a Dockerfile, or what it copies, by path in the repository: training-images/tensorflow/Dockerfile."""
     packaged = _PACKAGE / "_resources" / path

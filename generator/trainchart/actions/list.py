@@ -25,17 +25,27 @@ def list_reports(place: Place, runs_folder: Path, note: Callable[[str], None], *
     A damaged run is noted and left out. So is a cluster that cannot be read, where none was asked for.
     """
     is_named = bool(place.context or place.namespace)
-    reports = [] if is_named else list(_read_local(runs_folder, note))
+    reports = [] if is_named else list_local(runs_folder, note)
     if not is_named and not everywhere and not is_configured(os.environ):
         return reports
     try:
-        api, namespace = open_cluster(place)
-        return [*reports, *_diagnose_all(api, look_at_all(api, "" if everywhere else namespace))]
+        return [*reports, *list_cluster(place, everywhere=everywhere)]
     except ClusterError as error:
         if is_named or everywhere or not reports:
             raise
         note(f"note: local runs only, since the cluster cannot be read: {error.message}")
         return reports
+
+
+def list_local(runs_folder: Path, note: Callable[[str], None]) -> list[Report]:
+    """Return a report of every local run; a damaged one is noted and left out."""
+    return list(_read_local(runs_folder, note))
+
+
+def list_cluster(place: Place, *, everywhere: bool) -> list[Report]:
+    """Return a report of every training in the namespace, or in all of them. Raises ClusterError."""
+    api, namespace = open_cluster(place)
+    return _diagnose_all(api, look_at_all(api, "" if everywhere else namespace))
 
 
 def _read_local(runs_folder: Path, note: Callable[[str], None]) -> Iterator[Report]:

@@ -38,6 +38,7 @@ COMMANDS = {
     "Before an installation": {"doctor": "Say whether a cluster can run a chart, and this machine train."},
     "Train on this machine": {"run": "Train a model on this machine, as local processes."},
     "Look after runs, here and on a cluster": {
+        "console": "Open a web page about runs in the browser.",
         "list": "List the local runs and the runs of a cluster.",
         "status": "Show what a run does: phase, attempt, step, pods, problems.",
         "compare": "Compare runs: settings that differ, results, last metrics.",

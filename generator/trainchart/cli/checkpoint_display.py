@@ -9,22 +9,12 @@ from typing import Any
 
 from trainchart.checkpoints.listing import Checkpoint, CheckpointList
 from trainchart.checkpoints.results import Verified
-from trainchart.reports.text import clean_lines, describe_time, make_table
+from trainchart.reports.text import clean_lines, describe_bytes, describe_time, make_table
 from trainchart_training.saving.catalogue import VariableShape, marker_name
 from trainchart_training.saving.origin import Origin, RunStart, dump_run
 
 _STEPS_SHOWN = 10
 _METRICS_SHOWN = 6
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-
-
-def describe_bytes(size: float) -> str:
-    """Return a size as people read it, such as "1.2 GiB"."""
-    for unit in _UNITS[:-1]:
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} {_UNITS[-1]}"
 
 
 def describe_steps(steps: Sequence[int]) -> str:

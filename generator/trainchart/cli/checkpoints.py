@@ -209,7 +209,7 @@ def export(
 
     Example: trainchart checkpoints export exp-7 200 start
     """
-    from trainchart.cli.checkpoint_display import describe_bytes
+    from trainchart.reports.text import describe_bytes
 
     source = _open(target, runs_folder, (context, namespace), (claim, image, timeout))
     copied = source.export(step, destination)
@@ -260,7 +260,8 @@ def prune(
 
 
 def _describe(pruning: Pruning, verb: str) -> str:
-    from trainchart.cli.checkpoint_display import describe_bytes, describe_steps
+    from trainchart.cli.checkpoint_display import describe_steps
+    from trainchart.reports.text import describe_bytes
 
     if not pruning.removed:
         return f"nothing to remove: {len(pruning.kept)} whole checkpoints in {pruning.folder}"

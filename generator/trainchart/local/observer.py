@@ -6,9 +6,9 @@ No printing here: the command line brings its own observers.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from trainchart.local.plan import LocalPlan
@@ -27,6 +27,7 @@ class PodSnapshot:
     cpu_percent: float | None
     memory_mib: float | None
     loss: float | None
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

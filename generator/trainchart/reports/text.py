@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from trainchart.reports.quotas import describe_refusal, is_count_of_pods
 from trainchart.reports.report import (
@@ -34,6 +35,7 @@ _REMARK_LIMIT = 80
 """Characters of an error or a remark in the table of `list`; `why` shows all of it."""
 _REMARKS_LIMIT = 120
 """Characters of several remarks there."""
+_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
@@ -48,6 +50,15 @@ def describe_seconds(seconds: float) -> str:
         if parts and (len(parts) == 2 or unit == "min"):
             break
     return " ".join(parts[:2]) or "0 s"
+
+
+def describe_bytes(size: float) -> str:
+    """Return a size as people read it, such as "1.2 GiB"."""
+    for unit in _BYTE_UNITS[:-1]:
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} {_BYTE_UNITS[-1]}"
 
 
 def describe_time(at: float) -> str:
@@ -83,22 +94,38 @@ def sort_key(report: Report) -> tuple[str, list[tuple[int, str]], str]:
     return report.key.namespace, natural_key(report.key.release), report.key.chart
 
 
+class ListRow(NamedTuple):
+    """One training in the table of `list`."""
+
+    where: str
+    release: str
+    chart: str
+    phase: str
+    phase_for: str
+    pods: str
+    gpus_held: str
+    held_for: str
+    step: str
+    remark: str
+
+
 def list_lines(reports: Sequence[Report]) -> list[str]:
     """Return the table of several trainings: who holds what, since when, doing what."""
     headings = ("WHERE", "RELEASE", "CHART", "PHASE", "FOR", "PODS", "GPUS HELD", "HELD FOR", "STEP", "REMARK")
-    return clean_lines(make_table(headings, [_list_row(report) for report in reports]))
+    return clean_lines(make_table(headings, [describe_row(report) for report in reports]))
 
 
-def _list_row(report: Report) -> tuple[str, ...]:
+def describe_row(report: Report) -> ListRow:
+    """Return what `list` says of a training; a question mark stands for what is not known."""
     gpus, held = report.gpus, report.gpus_since
-    return (
+    return ListRow(
         report.place,
         report.key.release,
         report.chart or report.key.chart,
         report.phase,
         describe_seconds(report.now - report.since) if report.since else "?",
         _count_pods(report),
-        "?" if gpus is None else _describe_gpus(gpus),
+        "?" if gpus is None else describe_gpus(gpus),
         describe_seconds(report.now - held) if held else "-",
         "-" if report.progress.step is None else str(report.progress.step),
         join_remarks(report),
@@ -218,7 +245,7 @@ def _summary(report: Report) -> Iterator[str]:
     elif gpus is None:
         yield "  GPUs: not known"
     elif gpus:
-        yield f"  holds {_describe_gpus(gpus)} for {describe_seconds(report.now - report.gpus_since)}"
+        yield f"  holds {describe_gpus(gpus)} for {describe_seconds(report.now - report.gpus_since)}"
     else:
         yield "  holds no GPU"
 
@@ -245,7 +272,7 @@ def _pod_lines(pods: Sequence[PodReport], now: float) -> list[str]:
     shown = pods if len(pods) <= _PODS_SHOWN else [*pods[:2], *(pod for pod in pods[2:] if pod not in plain)]
     rows = [
         (pod.label, pod.state, pod.node or "-", _count_restarts(pod), describe_seconds(now - pod.created),
-         _describe_gpus(pod.gpus), pod.last_end or "-")
+         describe_gpus(pod.gpus), pod.last_end or "-")
         for pod in shown[:_PODS_SHOWN]
     ]  # fmt: skip
     lines = make_table(("POD", "STATE", "NODE", "RESTARTS", "AGE", "GPUS", "LAST END"), rows)
@@ -321,6 +348,6 @@ def _plural(number: int, word: str) -> str:
     return word if number == 1 else f"{word}s"
 
 
-def _describe_gpus(count: Mapping[str, int]) -> str:
+def describe_gpus(count: Mapping[str, int]) -> str:
     """Return "4 nvidia.com/gpu", or "-" for none."""
     return ", ".join(f"{number} {resource}" for resource, number in count.items()) or "-"

@@ -270,13 +270,14 @@ def _outside_changes(report: Report) -> Iterator[str]:
 
 
 def _next(report: Report) -> Iterator[str]:
-    advice = _advise(report)
+    advice = advise(report)
     if advice:
         yield ""
         yield f"What to do next: {advice}"
 
 
-def _advise(report: Report) -> str:
+def advise(report: Report) -> str:
+    """Return what to do next about a run; empty where there is nothing to do."""
     name, outcome = report.address, report.outcome
     if report.phase == STATE_LOST:
         return f"nothing is started until you decide: trainchart rerun {name}"

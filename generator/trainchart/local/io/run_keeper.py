@@ -1,4 +1,4 @@
-"""Keeps what a run does while it goes on, in state.json of its folder, for those who look from another terminal.
+"""Keeps what a run does while it goes on, in state.json and curves.jsonl of its folder, for other processes to read.
 
 An observer around another one. A disk that is full by now must not end a training: what cannot be kept is left out.
 """
@@ -11,10 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from trainchart.errors import ToolError
+from trainchart.local.io.curve_file import CurveFile
 from trainchart.local.io.release_folder import STATE_FILE, read_record, write_record
 from trainchart.local.observer import Observer, RunSnapshot
 from trainchart.local.plan import LocalPlan
 from trainchart.local.verdict import RunPhase
+from trainchart_runtime.cluster import EVALUATOR
 from trainchart_runtime.records import RecordError, dump_record, parse_record
 from trainchart_runtime.run.state import FINISHING, HISTORY_KEPT, RUNNING, STOPPING, HistoryEntry
 
@@ -32,8 +34,12 @@ class RunKeeper:
         self._since = time.time()
         self._history = list(read_history(self._file))
         self._pods: dict[str, dict[str, object]] = {}
+        self._curves = CurveFile(folder)
+        self._reporting: tuple[str, ...] = ()
 
     def show_plan(self, plan: LocalPlan) -> None:
+        evaluators = (pod.label for pod in plan.pods if pod.role == EVALUATOR)
+        self._reporting = (*plan.deciding[:1], *evaluators)
         self._note(f"started by: {self._command}")
         self._write()
         self._observer.show_plan(plan)
@@ -49,6 +55,10 @@ class RunKeeper:
         self._enter(_PHASES.get(RunPhase(snapshot.phase), RUNNING))
         self._pods = {pod.label: {"state": pod.state, "attempt": pod.attempt} for pod in snapshot.pods}
         self._write()
+        now = time.time()
+        for pod in snapshot.pods:
+            if pod.label in self._reporting:
+                self._curves.add(pod.label, now, pod.step, pod.metrics, pod.examples_per_second)
         self._observer.show_snapshot(snapshot)
 
     def finish(self, verdict: str) -> None:

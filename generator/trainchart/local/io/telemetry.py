@@ -64,6 +64,7 @@ class Telemetry:
             cpu_percent=cpu_percent,
             memory_mib=None if current is None else current.memory_bytes / _MIB,
             loss=_find_loss(progress.metrics),
+            metrics=progress.metrics,
         )
 
 

@@ -1,0 +1,223 @@
+"""The use case `trainchart console`: pages show what the actions of list, status, why, logs and checkpoints return."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from trainchart import __version__
+from trainchart.actions.checkpoints import open_checkpoints
+from trainchart.actions.list import list_cluster, list_local
+from trainchart.actions.logs import read_logs
+from trainchart.actions.status import explain_run, open_run
+from trainchart.actions.support.checkpoint_release import HelperOptions
+from trainchart.actions.support.cluster_access import Place
+from trainchart.actions.support.log_filter import LogsFilter
+from trainchart.actions.support.run_lookup import RunAddress
+from trainchart.checkpoints.listing import CheckpointList
+from trainchart.console.access import is_loopback
+from trainchart.console.pages import Pages
+from trainchart.console.views import LINES_SHOWN, ListView, RunRef, RunView, refer_to
+from trainchart.errors import NotFound, ToolError, TrainchartError, UsageError
+from trainchart.local.io.curve_file import read_points
+from trainchart.local.io.release_folder import holds_run
+from trainchart.reports.curves import POINTS_KEPT, SPEED, Point, make_curves
+from trainchart.reports.log_line import LogLine
+from trainchart.reports.report import LOCAL, Report
+from trainchart.resources import read_console_files
+
+_WHY_SECONDS = 10.0
+"""Between two answers of `why` about the same state of a release: it reads far more than `status`."""
+_CHECKPOINT_SECONDS = 5.0
+_REST = 5
+"""Times as long as it took, long logs are left unread."""
+_LAST = "leading task"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a console looks at."""
+
+    place: Place
+    runs_folder: Path
+    everywhere: bool = False
+    looks_locally: bool = True
+    looks_at_cluster: bool = True
+
+
+class RunSource:
+    """Reads what the console shows; keeps the scalars of releases that it has seen, since their record has the last."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._seen: dict[RunRef, deque[Point]] = {}
+
+    def watch_list(self, origin: str) -> Callable[[], ListView]:
+        return self._watch_local() if origin == LOCAL else self._watch_cluster()
+
+    def watch_run(self, run: RunRef) -> Callable[[], RunView]:
+        return _RunWatch(self._scope, run, self._keep_points).read
+
+    def _watch_local(self) -> Callable[[], ListView]:
+        def read() -> ListView:
+            if not self._scope.looks_locally:
+                return ListView(is_asked=False)
+            notes: list[str] = []
+            reports = list_local(self._scope.runs_folder, notes.append)
+            return ListView(tuple(reports), tuple(notes), read_at=time.time())
+
+        return read
+
+    def _watch_cluster(self) -> Callable[[], ListView]:
+        last = ListView(is_asked=self._scope.looks_at_cluster)
+
+        def read() -> ListView:
+            nonlocal last
+            if not last.is_asked:
+                return last
+            try:
+                reports = list_cluster(self._scope.place, everywhere=self._scope.everywhere)
+            except TrainchartError as error:
+                last = replace(last, error=_in_words(error))
+            else:
+                last = ListView(tuple(reports), read_at=time.time())
+                for report in reports:
+                    self._keep_points(report)
+            return last
+
+        return read
+
+    def _keep_points(self, report: Report) -> list[Point]:
+        """Return the points of a release that were seen so far, with that of this report."""
+        points = self._seen.setdefault(refer_to(report), deque(maxlen=POINTS_KEPT))
+        progress = report.progress
+        if progress.step is not None and (not points or points[-1].step != progress.step):
+            speed = progress.examples_per_second
+            values = dict(progress.metrics) if speed is None else {**progress.metrics, SPEED: speed}
+            points.append(Point(_LAST, progress.at, progress.step, values))
+        return list(points)
+
+
+@dataclass
+class _RunWatch:
+    """Reads one run again and again, and what takes longer less often."""
+
+    scope: Scope
+    run: RunRef
+    keep_points: Callable[[Report], list[Point]]
+    last: RunView = field(default_factory=RunView)
+    _look: Callable[[], Report] | None = None
+    _explained: tuple[object, float] = (None, 0.0)
+    _checkpoints_at: float = 0.0
+    _lines_at: float = 0.0
+    """When logs may be read again."""
+
+    def read(self) -> RunView:
+        try:
+            self.last = self._read()
+        except NotFound as error:
+            self._look = None
+            self.last = replace(self.last, error=_in_words(error), is_missing=True)
+        except TrainchartError as error:
+            self._look = None  # credentials may have changed meanwhile
+            self.last = replace(self.last, error=_in_words(error))
+        return self.last
+
+    @property
+    def _address(self) -> RunAddress:
+        run, scope = self.run, self.scope
+        if run.origin == LOCAL:
+            return RunAddress(run.release, Place(), scope.runs_folder)
+        return RunAddress(f"{run.release}/{run.chart}", Place(scope.place.context, run.namespace), scope.runs_folder)
+
+    def _read(self) -> RunView:
+        if self.run.origin == LOCAL and not holds_run(self.scope.runs_folder / self.run.release):
+            raise NotFound(f"there is no local run {self.run.release!r} in {self.scope.runs_folder}")
+        self._look = self._look or open_run(self._address)
+        report = self._look()
+        lines, notes = self._read_lines()
+        if report.origin == LOCAL:
+            folder = self.scope.runs_folder / self.run.release
+            points, since = read_points(folder), 0.0
+        else:
+            points = self.keep_points(report)
+            since = points[0].at if points else 0.0
+        main = points[0].task if points else ""
+        return RunView(
+            report=report,
+            why=self._explain(report),
+            lines=lines,
+            notes=notes,
+            curves=make_curves(points, main),
+            curves_since=since,
+            checkpoints=self._list_checkpoints(report),
+            read_at=time.time(),
+        )
+
+    def _explain(self, report: Report) -> Report:
+        if report.origin == LOCAL:
+            return report
+        state = (report.phase, report.attempt, report.problems, report.outcome)
+        known, at = self._explained
+        if self.last.why is None or known != state or time.monotonic() - at > _WHY_SECONDS:
+            self._explained = (state, time.monotonic())
+            with suppress(TrainchartError):
+                return explain_run(self._address)
+            return report
+        return self.last.why
+
+    def _read_lines(self) -> tuple[tuple[LogLine, ...], tuple[str, ...]]:
+        begin = time.monotonic()
+        if begin < self._lines_at:
+            return self.last.lines, self.last.notes
+        notes: list[str] = []
+        lines: tuple[LogLine, ...] = ()
+        try:
+            lines = tuple(read_logs(self._address, LogsFilter(tail=LINES_SHOWN), notes.append))
+        except TrainchartError as error:
+            notes.append(_in_words(error))
+        now = time.monotonic()
+        self._lines_at = now + _REST * (now - begin)
+        return lines, tuple(notes)
+
+    def _list_checkpoints(self, report: Report) -> CheckpointList | None:
+        if report.origin != LOCAL:
+            return None
+        if time.monotonic() - self._checkpoints_at < _CHECKPOINT_SECONDS:
+            return self.last.checkpoints
+        self._checkpoints_at = time.monotonic()
+        with suppress(TrainchartError):
+            return open_checkpoints(self._address, HelperOptions(), lambda _: None).read_list()
+        return None
+
+
+def _in_words(error: TrainchartError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message
+
+
+def open_console(scope: Scope, host: str, port: int, *, opens_browser: bool, tell: Callable[[str], None]) -> None:
+    """Serve the console until the user ends it; `tell` gets its address and code.
+
+    Raises:
+        UsageError: other machines could reach `host`.
+        ToolError: the extra `console` is not installed, or nothing can listen there.
+    """
+    if not is_loopback(host):
+        raise UsageError(
+            f"--host: {host!r} is not an address of this machine alone, such as 127.0.0.1 or ::1",
+            hint="from another machine: ssh -L 8080:127.0.0.1:8080 THIS-MACHINE, with --port 8080 here",
+        )
+    try:
+        from trainchart.console.io.serve import serve_console
+    except ModuleNotFoundError as error:
+        raise ToolError(
+            f"the console needs {error.name}, which is not installed", hint="pip install 'trainchart[console]'"
+        ) from error
+    templates = {name: content.decode() for name, content in read_console_files("templates").items()}
+    pages = Pages(templates, __version__)
+    static = read_console_files("static")
+    serve_console(RunSource(scope), pages, static, host, port, opens_browser=opens_browser, tell=tell)

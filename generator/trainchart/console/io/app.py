@@ -1,0 +1,304 @@
+"""The console as an ASGI application: sign-in, pages, and streams of what changes on them (server-sent events).
+
+Every request passes `_Guard` first: the Host header, the session and, for what changes anything, origin and token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import TypeVar
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from trainchart.console.access import BODY_LIMIT, HEADERS, is_same, refuse_host, refuse_origin
+from trainchart.console.addresses import parse_cluster, parse_local
+from trainchart.console.io.feed import Feed
+from trainchart.console.pages import Pages, Parts
+from trainchart.console.views import ORIGINS, ListView, RunRef, RunView, Source
+from trainchart.reports.report import LOCAL
+
+_LOCAL_SECONDS = 0.5
+_CLUSTER_SECONDS = 2.0
+_PODS_PER_SECOND = 100
+"""A release with a thousand pods is megabytes to list: it is asked for less often."""
+_BEAT_SECONDS = 15.0
+"""Between two signs of life of a stream that has nothing to send."""
+_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+Item = TypeVar("Item")
+
+
+class Console:
+    """The pages over one source, for those who know the code."""
+
+    def __init__(
+        self, source: Source, pages: Pages, static: Mapping[str, bytes], names: tuple[str, ...], code: str
+    ) -> None:
+        """`names` are the Host headers that are answered, `code` starts a session."""
+        self._source, self._pages, self._static = source, pages, static
+        self._names, self._code = names, code
+        self._cookie = f"trainchart-{names[0].rpartition(':')[2]}"
+        self._session = secrets.token_urlsafe(32)
+        self._token = secrets.token_urlsafe(32)
+        self._lists = {origin: Feed(source.watch_list(origin), partial(_pause_list, origin)) for origin in ORIGINS}
+        self._runs: dict[RunRef, Feed[RunView]] = {}
+        self._closing = asyncio.Event()
+
+    def close(self) -> None:
+        """End all streams, so that the server can end."""
+        self._closing.set()
+
+    def make_app(self) -> ASGIApp:
+        """Return the application."""
+        routes = [
+            Route("/", self._show_list),
+            Route("/events", self._stream_list),
+            Route("/sign-in", self._sign_in, methods=["POST"]),
+            Route("/sign-out", self._sign_out, methods=["POST"]),
+            Route("/runs/local/{release}", self._show_run),
+            Route("/runs/local/{release}/events", self._stream_run),
+            Route("/runs/cluster/{namespace}/{release}/{chart}", self._show_run),
+            Route("/runs/cluster/{namespace}/{release}/{chart}/events", self._stream_run),
+            Route("/static/{path:path}", self._send_static),
+        ]
+        return _Guard(Starlette(routes=routes, exception_handlers={404: self._not_found, 500: self._failed}), self)
+
+    async def refuse(self, request: Request) -> Response | None:
+        """Return the answer to a request that may not pass; None where it may."""
+        if refusal := refuse_host(request.headers.get("host", ""), self._names):
+            return HTMLResponse(self._pages.refusal("Wrong address", refusal), 421)
+        changes = request.method not in ("GET", "HEAD")
+        form = request.scope["form"] = await _read_form(request) if changes else {}
+        path = request.url.path
+        if path.startswith("/static/") and request.method == "GET":
+            return None
+        if path == "/sign-in":
+            # The code is the proof; the terminal's own page sends it from a file, without an origin.
+            return None
+        if not is_same(request.cookies.get(self._cookie, ""), self._session):
+            return HTMLResponse(self._pages.sign_in(), 401)
+        if changes:
+            if refusal := refuse_origin(request.headers, self._names):
+                return HTMLResponse(self._pages.refusal("Refused", refusal), 403)
+            if not is_same(form.get("token", ""), self._token):
+                return HTMLResponse(
+                    self._pages.refusal("Refused", "This page is of another start: load it again."), 403
+                )
+        return None
+
+    async def _sign_in(self, request: Request) -> Response:
+        if not is_same(request.scope["form"].get("code", "").strip(), self._code):
+            return HTMLResponse(self._pages.sign_in("This is not the code that the terminal shows."), 403)
+        # No redirect: after a form of a file, which is another site, browsers would follow it without a strict cookie.
+        response = HTMLResponse(self._pages.signed_in())
+        response.set_cookie(self._cookie, self._session, httponly=True, samesite="strict")
+        return response
+
+    async def _sign_out(self, request: Request) -> Response:
+        del request
+        self._session = secrets.token_urlsafe(32)
+        response = RedirectResponse("/", 303)
+        response.delete_cookie(self._cookie, httponly=True, samesite="strict")
+        return response
+
+    async def _show_list(self, request: Request) -> Response:
+        del request
+        views = dict(
+            zip(ORIGINS, await asyncio.gather(*(self._lists[each].read_once() for each in ORIGINS)), strict=True)
+        )
+        return HTMLResponse(self._pages.list(views, self._token))
+
+    async def _stream_list(self, request: Request) -> Response:
+        del request
+
+        def follow(origin: str) -> AsyncIterator[Parts]:
+            return _map(self._lists[origin].listen(), lambda view: self._pages.list_parts(origin, view))
+
+        return self._stream(_changes(_merge(*map(follow, ORIGINS))))
+
+    async def _show_run(self, request: Request) -> Response:
+        run = _find_run(request)
+        view = await self._feed(run).read_once() if run else None
+        if run is None or view is None or (view.is_missing and view.report is None):
+            return HTMLResponse(
+                self._pages.refusal("No such run", view.error if view else "No run has this name."), 404
+            )
+        return HTMLResponse(self._pages.run(run, view, self._token))
+
+    async def _stream_run(self, request: Request) -> Response:
+        run = _find_run(request)
+        if run is None:
+            return Response(status_code=404)
+        return self._stream(_run_events(self._feed(run).listen(), lambda view: self._pages.run_parts(run, view)))
+
+    def _stream(self, events: AsyncIterator[str]) -> Response:
+        return StreamingResponse(_keep_alive(events, self._closing), media_type="text/event-stream")
+
+    def _feed(self, run: RunRef) -> Feed[RunView]:
+        self._runs = {known: feed for known, feed in self._runs.items() if known == run or not feed.is_idle}
+        if run not in self._runs:
+            read = self._source.watch_run(run)
+            self._runs[run] = Feed(read, partial(_pause_run, run.origin))
+        return self._runs[run]
+
+    async def _send_static(self, request: Request) -> Response:
+        path = request.path_params["path"]
+        kind = _TYPES.get(path.rpartition(".")[2])
+        if path not in self._static or kind is None:
+            return Response(status_code=404)
+        return Response(self._static[path], media_type=kind)
+
+    async def _not_found(self, request: Request, error: Exception) -> Response:
+        del request, error
+        return HTMLResponse(self._pages.refusal("No such page", "The console has no page with this address."), 404)
+
+    async def _failed(self, request: Request, error: Exception) -> Response:
+        del request, error  # the server prints it
+        return HTMLResponse(self._pages.refusal("An error in the console", "The terminal shows what happened."), 500)
+
+
+class _Guard:
+    """Refuses what may not pass, and adds the headers of access.py to every answer."""
+
+    def __init__(self, app: ASGIApp, console: Console) -> None:
+        self._app, self._console = app, console
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message.get("headers", ()), *own]
+            await send(message)
+
+        request = Request(scope, receive)
+        try:
+            refusal = await self._console.refuse(request)
+        except (_TooLarge, ClientDisconnect):
+            refusal = Response(status_code=413)
+        if refusal is None:
+            await self._app(scope, receive, send_with_headers)
+        else:
+            await refusal(scope, receive, send_with_headers)
+
+
+class _TooLarge(Exception):
+    pass
+
+
+async def _read_form(request: Request) -> dict[str, str]:
+    """Return the fields of a form, which is small and has each once. Raises _TooLarge."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > BODY_LIMIT:
+            raise _TooLarge
+    try:
+        fields = parse_qs(body.decode(errors="replace"), max_num_fields=20)
+    except ValueError as error:
+        raise _TooLarge from error
+    return {name: values[0] for name, values in fields.items()}
+
+
+def _find_run(request: Request) -> RunRef | None:
+    parts = request.path_params
+    if "namespace" in parts:
+        return parse_cluster(parts["namespace"], parts["release"], parts["chart"])
+    return parse_local(parts["release"])
+
+
+def _pause_list(origin: str, view: ListView) -> float:
+    return _pause(origin, len(view.reports))
+
+
+def _pause_run(origin: str, view: RunView) -> float:
+    return _pause(origin, len(view.report.pods or ()) if view.report else 0)
+
+
+def _pause(origin: str, pods: int) -> float:
+    """Return the seconds between two readings."""
+    return _LOCAL_SECONDS if origin == LOCAL else _CLUSTER_SECONDS + pods / _PODS_PER_SECOND
+
+
+async def _map(items: AsyncIterator[ListView], make: Callable[[ListView], Parts]) -> AsyncIterator[Parts]:
+    async for item in items:
+        yield make(item)
+
+
+async def _merge(*sources: AsyncIterator[Item]) -> AsyncIterator[Item]:
+    """Yield what any of the sources yields."""
+    queue: asyncio.Queue[Item] = asyncio.Queue()
+
+    async def drain(source: AsyncIterator[Item]) -> None:
+        async for item in source:
+            await queue.put(item)
+
+    tasks = [asyncio.create_task(drain(source)) for source in sources]
+    try:
+        while True:
+            yield await queue.get()
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _changes(readings: AsyncIterator[Parts]) -> AsyncIterator[str]:
+    """Yield an event with the parts of each reading that differ from what was sent before."""
+    sent: Parts = {}
+    async for parts in readings:
+        changed = {name: html for name, html in parts.items() if sent.get(name) != html}
+        sent |= changed
+        if changed:
+            yield _event("parts", changed)
+
+
+async def _run_events(views: AsyncIterator[RunView], make: Callable[[RunView], Parts]) -> AsyncIterator[str]:
+    sent: Parts = {}
+    curves: object = None
+    async for view in views:
+        parts = make(view)
+        changed = {name: html for name, html in parts.items() if sent.get(name) != html}
+        sent |= changed
+        if changed:
+            yield _event("parts", changed)
+        if view.curves != curves:
+            curves = view.curves
+            yield _event("curves", {"since": view.curves_since, "curves": [asdict(curve) for curve in view.curves]})
+
+
+def _event(name: str, document: object) -> str:
+    # JSON has no line breaks of its own, so that one line holds it.
+    return f"event: {name}\ndata: {json.dumps(document)}\n\n"
+
+
+async def _keep_alive(events: AsyncIterator[str], closing: asyncio.Event) -> AsyncIterator[str]:
+    """Yield the events until the server closes, and a comment now and then, by which a lost connection is noticed."""
+    closed = asyncio.ensure_future(closing.wait())
+    upcoming = asyncio.ensure_future(_next(events))
+    try:
+        while not closed.done():
+            await asyncio.wait([upcoming, closed], timeout=_BEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if upcoming.done():
+                yield upcoming.result()
+                upcoming = asyncio.ensure_future(_next(events))
+            else:
+                yield ": still here\n\n"
+    finally:
+        closed.cancel()
+        upcoming.cancel()
+
+
+async def _next(events: AsyncIterator[str]) -> str:
+    return await anext(events)

@@ -1,0 +1,133 @@
+"""Runs the console's server on loopback until a signal ends it, and lets the user's browser in."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import html
+import os
+import secrets
+import signal
+import socket
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from trainchart.console.access import list_names
+from trainchart.console.io.app import Console
+from trainchart.console.pages import Pages
+from trainchart.console.views import Source
+from trainchart.errors import ToolError
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_CONNECTIONS = 200
+_OPENER = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>trainchart console</title>
+<form method="post" action="http://{name}/sign-in"><input type="hidden" name="code" value="{code}">
+<button>Open the trainchart console</button></form>
+<script>document.forms[0].submit()</script></html>
+"""
+
+
+def serve_console(
+    source: Source,
+    pages: Pages,
+    static: Mapping[str, bytes],
+    host: str,
+    port: int,
+    *,
+    opens_browser: bool,
+    tell: Callable[[str], None],
+) -> None:
+    """Serve until SIGINT or SIGTERM; `tell` gets the address and the code.
+
+    Raises:
+        ToolError: nothing can listen there.
+    """
+    with _listen(host, port) as listener:
+        names = list_names(host, listener.getsockname()[1])
+        code = secrets.token_urlsafe(18)
+        console = Console(source, pages, static, names, code)
+        tell(f"console:  http://{names[0]}/\ncode:     {code}\nCtrl-C ends it.")
+        with _write_opener(names[0], code) if opens_browser else contextlib.nullcontext() as opener:
+            if opener is not None:
+                _open_browser(opener)
+            asyncio.run(_serve(console, listener))
+
+
+@contextmanager
+def _listen(host: str, port: int) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+            listener.listen(128)
+        except OSError as error:
+            raise ToolError(
+                f"cannot listen on {host}, port {port}: {error.strerror or error}",
+                hint="choose another port with --port; 0 takes any that is free",
+            ) from error
+        yield listener
+
+
+async def _serve(console: Console, listener: socket.socket) -> None:
+    config = uvicorn.Config(
+        console.make_app(),
+        access_log=False,
+        log_level="error",
+        lifespan="off",
+        proxy_headers=False,
+        server_header=False,
+        ws="none",
+        http="h11",
+        loop="asyncio",
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=2,
+    )
+    server = _Server(config)
+
+    def end() -> None:
+        server.should_exit = True
+        console.close()
+
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, end)
+    await server.serve(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to its caller: uvicorn raises them again at its end, before files are removed."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextmanager
+def _write_opener(name: str, code: str) -> Iterator[Path]:
+    """Give a page that only this user can read, which signs in: arguments of processes and histories hold no code."""
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    with tempfile.TemporaryDirectory(
+        prefix="trainchart-console-", dir=base if base and Path(base).is_dir() else None
+    ) as made:
+        page = Path(made, "open.html")
+        page.touch(mode=0o600)
+        page.write_text(_OPENER.format(name=html.escape(name), code=html.escape(code)))
+        yield page
+
+
+def _open_browser(page: Path) -> None:
+    """Open a page in the user's browser, whose own output is nothing for the terminal."""
+    if sys.platform == "linux" and not (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.environ.get("BROWSER")
+    ):
+        return  # webbrowser would start one in the terminal
+    with contextlib.suppress(webbrowser.Error):
+        webbrowser.open(page.as_uri())

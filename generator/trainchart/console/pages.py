@@ -1,0 +1,84 @@
+"""The console's pages, and the parts of them that change while someone watches, as HTML. Pure.
+
+Every value is escaped by the templates (autoescape), control characters are left out, and no page holds a script or a
+style of its own: what others have written, such as names, logs and metrics, stays text. A page is sent whole once;
+later only the parts that have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+
+from trainchart.console.addresses import address_of
+from trainchart.console.list_page import describe_group, find_holdings
+from trainchart.console.run_page import describe_run
+from trainchart.console.views import ORIGINS, ListView, RunRef, RunView
+from trainchart.reports.text import describe_bytes, describe_seconds, describe_time
+from trainchart_runtime.log_text import clean
+
+Parts = dict[str, str]
+"""Id of an element → its HTML, that element included."""
+RUN_PARTS = ("run-head", "run-why", "run-problems", "run-pods", "run-settings", "run-checkpoints", "run-logs")
+
+
+class Pages:
+    """Makes pages from templates, which are given by name."""
+
+    def __init__(self, templates: Mapping[str, str], version: str) -> None:
+        self._environment = Environment(
+            loader=DictLoader(templates),
+            autoescape=True,
+            finalize=_clean,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters |= {"ago": describe_seconds, "moment": describe_time, "bytes": describe_bytes}
+        self._environment.globals["version"] = version
+
+    def sign_in(self, message: str = "") -> str:
+        """Return the page that asks for the code."""
+        return self._render("sign_in.html", message=message)
+
+    def signed_in(self) -> str:
+        """Return the page that leads on: the first request that a browser sends the new cookie with."""
+        return self._render("signed_in.html")
+
+    def refusal(self, title: str, message: str) -> str:
+        """Return the page of an error."""
+        return self._render("refusal.html", title=title, message=message)
+
+    def list(self, views: Mapping[str, ListView], token: str) -> str:
+        """Return the page of all runs."""
+        parts = {part: html for origin in ORIGINS for part, html in self.list_parts(origin, views[origin]).items()}
+        return self._render("list.html", groups=[parts[f"group-{origin}"] for origin in ORIGINS], token=token)
+
+    def list_parts(self, origin: str, view: ListView) -> Parts:
+        """Return what changes on the page of all runs: the group of one origin."""
+        group = describe_group(origin, view)
+        html = self._render("list_group.html", group=group, holdings=find_holdings(view.reports))
+        return {f"group-{origin}": html}
+
+    def run(self, run: RunRef, view: RunView, token: str) -> str:
+        """Return the page of one run."""
+        return self._render("run.html", run=run, parts=self.run_parts(run, view), address=address_of(run), token=token)
+
+    def run_parts(self, run: RunRef, view: RunView) -> Parts:
+        """Return what changes on the page of one run; only its head where it was never read."""
+        if view.report is None:
+            return {"run-head": self._render("run_head.html", run=run, view=view, page=None)}
+        page = describe_run(view, view.report)
+        return {
+            name: self._render(f"{name.replace('-', '_')}.html", run=run, view=view, page=page) for name in RUN_PARTS
+        }
+
+    def _render(self, name: str, **values: Any) -> str:
+        return self._environment.get_template(name).render(values)
+
+
+def _clean(value: object) -> object:
+    """Return a text without control characters; HTML that templates have made is left as it is."""
+    return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value

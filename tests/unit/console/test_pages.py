@@ -1,0 +1,109 @@
+"""What pages show: rows in a useful order, the answer of `why`, old data called old, and nothing of others as HTML."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.support.console_reports import HOSTILE, NOW, MadeUpSource, make_failed, make_hostile, make_pages, make_report
+from trainchart.console.list_page import describe_group
+from trainchart.console.run_page import describe_run
+from trainchart.console.views import ListView, RunRef, RunView, refer_to
+from trainchart.reports.log_line import LogLine
+from trainchart.reports.report import CLUSTER, LOCAL, Report
+from trainchart_runtime.run.state import SUCCEEDED
+
+PAGES = make_pages()
+TAGS = re.compile(r"<(/?[a-z0-9]+)((?:\s+[a-z-]+(?:=\"[^\"<>]*\")?)*)\s*/?>")
+
+
+def show(report: Report, **more: object) -> str:
+    return PAGES.run(refer_to(report), MadeUpSource().add(report, **more), "token")
+
+
+def test_runs_that_go_on_come_first_and_the_newest_of_them() -> None:
+    reports = [
+        make_report("done", phase=SUCCEEDED, record={"startedAt": NOW}),
+        make_report("old", record={"startedAt": NOW - 99}),
+        make_report("new", record={"startedAt": NOW - 9}),
+        make_report("odd", record={"startedAt": "never"}),
+    ]
+    rows = describe_group(LOCAL, ListView(tuple(reports), read_at=NOW)).rows
+    assert [row.cells.release for row in rows] == ["new", "old", "odd", "done"]
+
+
+def test_a_cluster_that_is_away_keeps_its_rows_and_says_so() -> None:
+    view = ListView((make_report(origin=CLUSTER),), error="no answer from the cluster", read_at=NOW)
+    html = PAGES.list_parts(CLUSTER, view)["group-cluster"]
+    assert "exp-7" in html
+    assert "Not up to date" in html
+    assert "no answer from the cluster. Shown is what was known at 2027-01-15 08:00:00 UTC." in html
+
+
+def test_a_cluster_that_never_answered_is_not_an_empty_list() -> None:
+    html = PAGES.list_parts(CLUSTER, ListView(error="no answer"))["group-cluster"]
+    assert "Nothing is known yet." in html
+    assert "No runs" not in html
+
+
+def test_a_failed_run_shows_its_cause_and_the_next_action() -> None:
+    html = show(make_failed())
+    assert "program-error: The program ended with an exception." in html
+    assert "ValueError: no data today" in html
+    advice = re.search(r'<p class="advice">(.*?)</p>', html)
+    assert advice is not None
+    assert "trainchart run mnist --resume --release exp-8" in advice[1]
+    assert "What to do next:" not in html
+
+
+def test_the_settings_of_a_run_are_spelled_as_they_are_set() -> None:
+    record = {"hyperparameters": {"learningRate": 0.1, "seed": None}, "values": {"roles": {"worker": {"replicas": 2}}}}
+    page = describe_run(RunView(), make_report(record=record))
+    assert page.hyperparameters == [("learningRate", "0.1"), ("seed", "unset")]
+    assert page.values == [("roles.worker.replicas", "2")]
+
+
+def test_of_a_thousand_pods_the_odd_ones_are_shown() -> None:
+    from tests.support.console_reports import make_pod
+
+    pods = [make_pod(f"worker-{number}", restarts=int(number == 700)) for number in range(1000)]
+    page = describe_run(RunView(), make_report(pods=tuple(pods)))
+    assert page.pods is not None
+    assert [pod.label for pod in page.pods] == ["worker-0", "worker-1", "worker-700"]
+    assert page.pods_left == 997
+
+
+def test_pods_that_could_not_be_read_are_not_shown_as_none() -> None:
+    assert "The pods could not be read." in show(make_report(pods=None))
+
+
+def make_all_pages(text: str) -> list[str]:
+    """Return pages in which everything that others write is `text`."""
+    report = make_hostile(text)
+    view = MadeUpSource().add(report, lines=(LogLine(text, text, text),), notes=(text,), error=text)
+    return [
+        PAGES.run(refer_to(report), view, "token"),
+        PAGES.list({LOCAL: ListView((report,), (text,), error=text, read_at=NOW), CLUSTER: ListView()}, "token"),
+        PAGES.run(RunRef(LOCAL, "", text, ""), RunView(error=text), "token"),
+        PAGES.refusal(text, text),
+        PAGES.sign_in(text),
+    ]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_others_write_never_becomes_html(text: str) -> None:
+    for html, harmless in zip(make_all_pages(text), make_all_pages("word"), strict=True):
+        found = TAGS.findall(html)
+        assert [tag for tag, _ in found] == [tag for tag, _ in TAGS.findall(harmless)]
+        assert "<" not in TAGS.sub("", html.replace("<!doctype html>", ""))
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", html)
+        assert not [each for each in found if re.search(r"\s(on[a-z]+|style)(=|\s|$)", each[1])]
+
+
+def test_a_run_that_is_gone_is_shown_as_it_was_last() -> None:
+    view = replace(MadeUpSource().add(make_report()), error="there is no such run", is_missing=True)
+    html = PAGES.run(refer_to(make_report()), view, "token")
+    assert "This run is gone." in html
+    assert "1,200" in html
