@@ -67,8 +67,8 @@ OWNERS = {
     "cel_expr_python": {"packs/expressions.py"},
     "yamllint": {"check/yaml_style.py"},
     "semver": {"chart_version.py"},
-    "starlette": {"console/io/app.py"},
-    "uvicorn": {"console/io/serve.py"},
+    "starlette": {"console/io/app.py", "trainchart_serving/rest.py"},
+    "uvicorn": {"console/io/serve.py", "trainchart_serving/server.py"},
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from trainchart.console.views import ListView, RunRef, RunView, refer_to
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import CLUSTER, FROM_RECORD, LOCAL, PodReport, Progress, Report, RoleReport, TrainingKey
+from trainchart.reports.run_settings import RoleSettings, RunSettings
 from trainchart_runtime.run.state import FAILED, RUNNING, Verdict
 
 NOW = 1_800_000_000.0
@@ -76,12 +77,10 @@ def make_hostile(text: str) -> Report:
         make_failed(text, text, pods=(make_pod(state=text, node=text, gpus={text: 1}, last_end=text),)),
         chart=text,
         progress=Progress(1, 1.0, {text: 1.0}, NOW),
-        record={
-            "hyperparameters": {text: text},
-            "values": {text: {text: text}},
-            "command": text,
-            "code": {"folder": text},
-        },
+        record={"command": text, "code": {"folder": text}},
+        settings=RunSettings(
+            text, {"worker": RoleSettings(1, text, text, text, text)}, {text: text}, {text: {text: text}}
+        ),
         remarks=(text,),
     )
 

@@ -11,6 +11,7 @@ from trainchart.console.list_page import describe_staleness
 from trainchart.console.phases import tone_of
 from trainchart.console.views import RunView
 from trainchart.reports.report import LOCAL, PodReport, Report, RoleReport
+from trainchart.reports.run_settings import RoleSettings
 from trainchart.reports.text import (
     describe_gpus,
     describe_seconds,
@@ -76,7 +77,9 @@ class RunPage:
     next_step: str
     command: str
     """The arguments with which every command finds the run."""
-    roles: Sequence[RoleReport]
+    roles: Sequence[tuple[RoleReport, str]]
+    """Each with what its pods ask for."""
+    strategy: str
     pods: Sequence[PodRow] | None
     pods_left: int
     has_nodes: bool
@@ -94,7 +97,6 @@ def describe_run(view: RunView, report: Report) -> RunPage:
     explained = view.why or report
     pods = report.pods
     shown = None if pods is None else [_describe_pod(pod, report.now) for pod in _choose_pods(pods)]
-    record = report.record
     return RunPage(
         name=report.key.release,
         tone=tone_of(report.phase),
@@ -107,13 +109,14 @@ def describe_run(view: RunView, report: Report) -> RunPage:
         why=list(_explain(explained)),
         next_step=advise(explained),
         command=report.address,
-        roles=report.roles,
+        roles=[(role, _describe_resources(report.settings.roles.get(role.role))) for role in report.roles],
+        strategy=report.settings.strategy,
         pods=shown,
         pods_left=len(pods or ()) - len(shown or ()),
         has_nodes=report.origin != LOCAL,
         has_gpus=any(pod.gpus for pod in pods or ()),
-        hyperparameters=_spell_all(record.get("hyperparameters")),
-        values=_spell_all(record.get("values")),
+        hyperparameters=_spell_all(report.settings.hyperparameters),
+        values=_spell_all(report.settings.values),
         origin=list(_origin(report)),
         log=[_describe_line(line.at, line.label, line.text) for line in view.lines],
     )
@@ -188,6 +191,13 @@ def _describe_pod(pod: PodReport, now: float) -> PodRow:
         gpus=describe_gpus(pod.gpus),
         last_end=pod.last_end,
     )
+
+
+def _describe_resources(settings: RoleSettings | None) -> str:
+    if settings is None:
+        return ""
+    named = (("cpu", settings.cpu), ("memory", settings.memory))
+    return ", ".join([*(f"{value} {name}" for name, value in named if value), *filter(None, [settings.gpus])])
 
 
 def _spell_all(values: object) -> list[tuple[str, str]]:

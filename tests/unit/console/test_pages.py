@@ -13,6 +13,7 @@ from trainchart.console.run_page import describe_run
 from trainchart.console.views import ListView, RunRef, RunView, refer_to
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import CLUSTER, LOCAL, Report
+from trainchart.reports.run_settings import RoleSettings, RunSettings
 from trainchart_runtime.run.state import SUCCEEDED
 
 PAGES = make_pages()
@@ -59,8 +60,10 @@ def test_a_failed_run_shows_its_cause_and_the_next_action() -> None:
 
 
 def test_the_settings_of_a_run_are_spelled_as_they_are_set() -> None:
-    record = {"hyperparameters": {"learningRate": 0.1, "seed": None}, "values": {"roles": {"worker": {"replicas": 2}}}}
-    page = describe_run(RunView(), make_report(record=record))
+    roles = {"worker": RoleSettings(1, cpu="4", memory="8Gi", gpus="1 nvidia.com/gpu")}
+    settings = RunSettings("single", roles, {"learningRate": 0.1, "seed": None}, {"roles": {"worker": {"replicas": 2}}})
+    page = describe_run(RunView(), make_report(settings=settings))
+    assert [resources for _, resources in page.roles] == ["4 cpu, 8Gi memory, 1 nvidia.com/gpu"]
     assert page.hyperparameters == [("learningRate", "0.1"), ("seed", "unset")]
     assert page.values == [("roles.worker.replicas", "2")]
 
