@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SEED ?= 20261121
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 .DEFAULT_GOAL := help
-LOCKS := tensorflow/requirements/cpu tensorflow/requirements/gpu notebook/requirements
+LOCKS := tensorflow/requirements/cpu tensorflow/requirements/gpu notebook/requirements serving/requirements
 .PHONY: help demo test test-long fuzz bench check format golden docs site lock tools cluster-up cluster-shell cluster-down clean
 
 help: ## List the targets

@@ -39,11 +39,13 @@ from tests.cluster.testcluster.images.tool import run_tool
 PROJECT = Path(__file__).resolve().parents[4]
 _DOCKERFILE = "training-images/tensorflow/Dockerfile"
 _RUNTIME_DOCKERFILE = "training-images/controller/Dockerfile"
+_SERVING_DOCKERFILE = "training-images/serving/Dockerfile"
 _SOURCES = (
     "training-images/launcher",
     "training-images/controller",
     "training-images/runtime",
     "training-images/training",
+    "training-images/serving",
     "training-images/sbom",
 )
 _CONTEXT = (*_SOURCES, str(PurePosixPath(plan.REQUIREMENTS).parent), *(f"examples/{model}" for model in plan.MODELS))
@@ -131,6 +133,7 @@ def _read_inputs(programs: ImagePrograms, environment: Mapping[str, str]) -> _In
     references = (
         *models.values(),
         plan.RUNTIME_IMAGE,
+        plan.SERVING_IMAGE,
         plan.FOREIGN_IMAGE,
         *(reference for _, reference in known.values()),
     )
@@ -207,6 +210,11 @@ class _Builder:
             self._export(reference, layout)
         self._build_dockerfile("runtime image", plan.RUNTIME_IMAGE, dockerfile=_RUNTIME_DOCKERFILE)
         self._export(plan.RUNTIME_IMAGE, layout)
+        image = self._inputs.models[plan.MODELS[0]]
+        self._build_dockerfile(
+            "serving image", plan.SERVING_IMAGE, dockerfile=_SERVING_DOCKERFILE, training_image=image
+        )
+        self._export(plan.SERVING_IMAGE, layout)
         foreign = self._cache.build("foreign", keys.foreign, self._fill_foreign)
         link_blobs(foreign / "layout", layout)
         add_image(layout, *read_layout(foreign / "layout"))
@@ -230,7 +238,13 @@ class _Builder:
         self._run("base image stored", plan.store_argv(PurePosixPath(base / "layout"), keys.base_reference))
 
     def _build_dockerfile(
-        self, step: str, reference: str, target: str = "", model: str = "", dockerfile: str = _DOCKERFILE
+        self,
+        step: str,
+        reference: str,
+        target: str = "",
+        model: str = "",
+        dockerfile: str = _DOCKERFILE,
+        training_image: str = "",
     ) -> None:
         context = self._write_context()
         build = plan.DockerfileBuild(
@@ -241,6 +255,7 @@ class _Builder:
             secrets=self._write_secrets(),
             target=target,
             model=model,
+            training_image=training_image,
         )
         self._run(step, plan.build_argv(build))
 

@@ -15,6 +15,8 @@ from tests.cluster.testcluster.config import REGISTRY_HOST
 MODELS = ("mnist", "digits")
 RUNTIME_IMAGE = f"{REGISTRY_HOST}/ml/trainchart-runtime:1.0.0"
 """The small image from which a run controller may run."""
+SERVING_IMAGE = f"{REGISTRY_HOST}/ml/trainchart-serving:1.0.0"
+"""The model server, on the image of the first model."""
 FOREIGN_IMAGE = f"{REGISTRY_HOST}/elsewhere/python:3.13"
 """An image of another Debian and Python than the training images', which has never heard of trainchart."""
 REQUIREMENTS = "training-images/tensorflow/requirements/cpu.txt"
@@ -60,6 +62,8 @@ class DockerfileBuild:
     secrets: BuildSecrets
     target: str = ""
     model: str = ""
+    training_image: str = ""
+    """What is built on top of, where that is not the base image."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,8 @@ def build_argv(build: DockerfileBuild) -> tuple[str, ...]:
     argv.append(f"--build-arg=BASE_IMAGE={build.base_image}")
     if build.model:
         argv.append(f"--build-arg=MODEL={build.model}")
+    if build.training_image:
+        argv.append(f"--build-arg=TRAINING_IMAGE={build.training_image}")
     if build.target:
         argv.append(f"--target={build.target}")
     return (*argv, f"--tag={build.reference}", str(build.context))

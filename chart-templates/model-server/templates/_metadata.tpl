@@ -1,0 +1,74 @@
+{{- /* YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and of NEL it makes a space. */}}
+{{- define "<%= name %>.yaml" -}}
+{{- $yaml := toYaml . -}}
+{{- if or (not $yaml) (contains "\u0085" (toJson .)) -}}
+{{- fail (printf "a string holds a character that YAML cannot hold, such as DEL, NEL or U+FFFE: %s" (toJson .)) -}}
+{{- end -}}
+{{- $yaml -}}
+{{- end -}}
+
+{{- /* A number, also a large one from a values file, as text. */}}
+{{- define "<%= name %>.number" -}}
+{{- if kindIs "float64" . }}{{ int64 . | toString }}{{ else }}{{ toString . }}{{ end -}}
+{{- end -}}
+
+{{- /* What selects pods: (dict "context" $ "component" "model-server" "track" "stable"); without a track, those of all. */}}
+{{- define "<%= name %>.selector" -}}
+app.kubernetes.io/name: {{ .context.Chart.Name | quote }}
+app.kubernetes.io/instance: {{ .context.Release.Name | quote }}
+app.kubernetes.io/component: {{ .component | quote }}
+{{- with .track }}
+trainchart/track: {{ . | quote }}
+{{- end }}
+{{- end -}}
+
+{{- /* Labels of an object: (dict "context" $ "component" "model-server"), perhaps with "track". */}}
+{{- define "<%= name %>.labels" -}}
+{{- include "<%= name %>.selector" . }}
+app.kubernetes.io/part-of: {{ .context.Chart.Name | quote }}
+app.kubernetes.io/managed-by: {{ .context.Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .context.Chart.Name (.context.Chart.Version | replace "+" "_") | trunc 63 | trimSuffix "-" | quote }}
+{{- end -}}
+
+{{- /* Name and labels of an object of the servers: (dict "context" $), perhaps with "track" and "name". */}}
+{{- define "<%= name %>.metadata" -}}
+name: {{ .name | default .context.Release.Name | quote }}
+labels:
+  {{- include "<%= name %>.labels" (dict "context" .context "component" "model-server" "track" .track) | nindent 2 }}
+{{- end -}}
+
+{{- /* The models that are served, as a JSON object by track, the canary with all that it has of its own. */}}
+{{- define "<%= name %>.tracks" -}}
+{{- $model := .Values.model -}}
+{{- $tracks := dict "stable" (dict "model" $model "name" .Release.Name) -}}
+{{- with .Values.canary -}}
+{{- if .weight -}}
+{{- if not (and .version .content) -}}
+{{- fail "canary: a canary needs its own version and content" -}}
+{{- end -}}
+{{- if eq (int64 .version) (int64 $model.version) -}}
+{{- fail (printf "canary.version: %d is what model has; a version never changes" (int64 .version)) -}}
+{{- end -}}
+{{- $own := dict "version" .version "content" .content "claim" (.claim | default $model.claim) "path" (.path | default $model.path) -}}
+{{- $_ := set $tracks "canary" (dict "model" (merge $own $model) "name" (printf "%s-canary" $.Release.Name)) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $tracks -}}
+{{- end -}}
+
+{{- /* Pods of the canary. Without a Gateway, a Service gives each pod the same share of the requests. */}}
+{{- define "<%= name %>.canaryReplicas" -}}
+{{- $weight := int .Values.canary.weight -}}
+{{- $stable := ternary (int .Values.autoscaling.minReplicas) (int .Values.replicas) .Values.autoscaling.enabled -}}
+{{- $replicas := max 1 (div (add (mul $stable $weight) (div (sub 100 $weight) 2)) (sub 100 $weight)) -}}
+{{- $share := div (add (mul 100 $replicas) (div (add $stable $replicas) 2)) (add $stable $replicas) -}}
+{{- if not .Values.route.parents -}}
+{{- if .Values.autoscaling.enabled -}}
+{{- fail "canary.weight: without route.parents, the shares follow the numbers of pods; turn autoscaling off, or set route.parents" -}}
+{{- end -}}
+{{- if or (gt (sub $share $weight) 3) (gt (sub $weight $share) 3) -}}
+{{- fail (printf "canary.weight: of %d and %d pods, the canary would get %d %% of the requests, not %d; set replicas to %d, or set route.parents" $stable $replicas $share $weight (div (sub 100 $weight) $weight)) -}}
+{{- end -}}
+{{- end -}}
+{{- $replicas -}}
+{{- end -}}

@@ -1,0 +1,142 @@
+"""Charts of the family model-server: what they hold, and which values they refuse."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from trainchart.cli.app import app
+from trainchart.errors import RenderError
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.rendering import Rendering, ValueOverrides
+
+FAMILY = Path(__file__).parents[2] / "chart-templates" / "model-server"
+HASH = "sha256:60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752"
+CANARY = {"weight": 10, "version": 300, "content": HASH}
+
+
+@pytest.fixture(scope="module")
+def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = tmp_path_factory.mktemp("project")
+    (project / "models").mkdir()
+    shutil.copy(FAMILY / "tests" / "digits-prod.yaml", project / "models" / "digits-prod.yaml")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project)
+        for command in (["generate", "digits-prod"], ["check", "charts/digits-prod"]):
+            done = CliRunner().invoke(app, command)
+            assert done.exit_code == 0, done.output
+    return project / "charts" / "digits-prod"
+
+
+def render(chart: Path, **values: Any) -> Rendering:
+    overrides = ValueOverrides(files=(("values", json.dumps(values)),))
+    return find_engine("sdk").render(chart, release="shop", namespace="team-a", overrides=overrides)
+
+
+def find(rendering: Rendering, kind: str, name: str = "shop") -> dict[str, Any]:
+    (found,) = [each.document for each in rendering.manifests if (each.kind, each.name) == (kind, name)]
+    return found
+
+
+def read_pod(rendering: Rendering, name: str = "shop") -> dict[str, Any]:
+    pod: dict[str, Any] = find(rendering, "Deployment", name)["spec"]["template"]["spec"]
+    return pod
+
+
+def test_a_pod_copies_the_model_verified_and_serves_the_copy(chart: Path) -> None:
+    pod = read_pod(render(chart))
+    (fetch,), (server,) = pod["initContainers"], pod["containers"]
+    spec = Path(FAMILY / "tests" / "digits-prod.yaml").read_text()
+    content = fetch["args"][-1]
+    assert content.startswith("sha256:") and content in spec
+    assert fetch["args"] == ["/source/saved_model", "/models/digits/200", content]
+    assert f"--content=200={content}" in server["args"]
+    mounts = {mount["name"]: mount.get("readOnly", False) for mount in server["volumeMounts"]}
+    assert mounts == {"models": True, "tmp": False}
+    assert {"name": "source", "mountPath": "/source", "readOnly": True} in fetch["volumeMounts"]
+    assert server["readinessProbe"]["httpGet"]["path"] == "/readyz"
+
+
+def test_the_program_of_tensorflow_serving_is_told_by_variables(chart: Path) -> None:
+    rendering = render(
+        chart, server="tensorflow-serving", fetchImage="example/serving:1", env=[{"name": "A", "value": "b"}]
+    )
+    pod = read_pod(rendering)
+    (fetch,), (server,) = pod["initContainers"], pod["containers"]
+    assert fetch["image"] == "example/serving:1"
+    assert "command" not in server
+    variables = {each["name"]: each["value"] for each in server["env"]}
+    assert variables == {"MODEL_NAME": "digits", "MODEL_BASE_PATH": "/models", "A": "b"}
+    assert server["readinessProbe"]["httpGet"]["path"] == "/v1/models/digits/versions/200/metadata"
+
+
+def test_an_export_elsewhere_needs_no_claim(chart: Path) -> None:
+    pod = read_pod(render(chart, model={"claim": "", "path": "gs://models/digits"}))
+    assert pod["initContainers"][0]["args"][0] == "gs://models/digits"
+    assert {volume["name"] for volume in pod["volumes"]} == {"models", "tmp"}
+
+
+def test_a_canary_is_a_second_deployment_behind_the_service(chart: Path) -> None:
+    rendering = render(chart, replicas=9, canary=CANARY)
+    canary = find(rendering, "Deployment", "shop-canary")
+    assert canary["spec"]["replicas"] == 1
+    arguments = read_pod(rendering, "shop-canary")["initContainers"][0]["args"]
+    assert arguments == ["/source/saved_model", "/models/digits/300", HASH]
+    selector = find(rendering, "Service")["spec"]["selector"]
+    for name in ("shop", "shop-canary"):
+        labels = find(rendering, "Deployment", name)["spec"]["template"]["metadata"]["labels"]
+        assert selector.items() <= labels.items()
+
+
+def test_a_gateway_divides_requests_exactly(chart: Path) -> None:
+    rendering = render(chart, canary=CANARY, route={"parents": [{"name": "public"}]})
+    (rule,) = find(rendering, "HTTPRoute")["spec"]["rules"]
+    weights = {each["name"]: each["weight"] for each in rule["backendRefs"]}
+    assert weights == {"shop-stable": 90, "shop-canary": 10}
+    assert find(rendering, "Service", "shop-canary")["spec"]["selector"]["trainchart/track"] == "canary"
+
+
+def test_autoscaling_alone_sets_the_number_of_pods(chart: Path) -> None:
+    rendering = render(chart, autoscaling={"enabled": True, "maxReplicas": 4})
+    assert "replicas" not in find(rendering, "Deployment")["spec"]
+    scaler = find(rendering, "HorizontalPodAutoscaler")["spec"]
+    assert (scaler["minReplicas"], scaler["maxReplicas"]) == (2, 4)
+
+
+def test_a_single_pod_does_not_hold_up_drains(chart: Path) -> None:
+    kinds = {each.kind for each in render(chart, replicas=1).manifests}
+    assert "PodDisruptionBudget" not in kinds
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"model": {"content": "latest"}}, "model/content"),
+        ({"model": {"version": 0}}, "model/version"),
+        ({"model": {"name": "a/b"}}, "model/name"),
+        ({"server": "triton"}, "server"),
+        ({"canary": {"weight": 10}}, "canary: a canary needs its own version and content"),
+        ({"canary": {**CANARY, "version": 200}, "replicas": 9}, "canary.version: 200 is what model has"),
+        ({"canary": CANARY}, "of 2 and 1 pods, the canary would get 33 % of the requests, not 10; set replicas to 9"),
+        ({"canary": CANARY, "autoscaling": {"enabled": True}}, "turn autoscaling off, or set route.parents"),
+        (
+            {"autoscaling": {"enabled": True, "maxReplicas": 1}},
+            "maxReplicas: 1 is less than minReplicas, 2",
+        ),
+        ({"autoscaling": {"enabled": True, "cpuPercent": 0}}, "autoscaling: set cpuPercent or metrics"),
+        (
+            {"autoscaling": {"enabled": True}, "resources": {"requests": {"cpu": None}, "limits": {"cpu": None}}},
+            "resources.requests.cpu must be set",
+        ),
+    ],
+)
+def test_wrong_values_are_refused(chart: Path, values: dict[str, Any], words: str) -> None:
+    with pytest.raises(RenderError) as refusal:
+        render(chart, **values)
+    told = " ".join(map(str, refusal.value.problems))
+    assert words in told or words.replace("/", ".") in told, told

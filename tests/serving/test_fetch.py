@@ -1,0 +1,76 @@
+"""Taking an export for serving: the copy is whole and pinned, or there is none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainchart_serving.content import SUMS_FILE, dump_sums, hash_content, read_sums
+from trainchart_serving.fetch import main
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Path:
+    folder = tmp_path / "export"
+    (folder / "variables").mkdir(parents=True)
+    (folder / "saved_model.pb").write_bytes(b"graph")
+    (folder / "variables" / "variables.index").write_bytes(b"index")
+    (folder / SUMS_FILE).write_text(dump_sums(read_sums(folder)))
+    return folder
+
+
+def pin(export: Path) -> str:
+    return hash_content(read_sums(export))
+
+
+def test_the_pin_is_what_sha256sum_prints_of_the_list(export: Path) -> None:
+    printed = subprocess.run(["sha256sum", SUMS_FILE], cwd=export, check=True, capture_output=True, text=True).stdout
+    assert pin(export) == f"sha256:{printed.split()[0]}"
+
+
+def test_an_export_is_copied_whole_and_once(export: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target, content = tmp_path / "models" / "digits" / "200", pin(export)
+    assert main([str(export), str(target), content]) == 0
+    assert content in capsys.readouterr().out
+    assert read_sums(target) == read_sums(export)
+    (export / "saved_model.pb").write_bytes(b"another")
+    # A container that is started again finds what it has taken, whatever the training has done since.
+    assert main([str(export), str(target), content]) == 0
+    assert (target / "saved_model.pb").read_bytes() == b"graph"
+
+
+def test_an_export_that_has_changed_is_refused(
+    export: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, content = tmp_path / "models" / "digits" / "200", pin(export)
+    (export / "saved_model.pb").write_bytes(b"another")
+    (export / SUMS_FILE).write_text(dump_sums(read_sums(export)))
+    assert main([str(export), str(target), content]) == 1
+    error = capsys.readouterr().err
+    assert f"but {content} is pinned" in error
+    assert not target.exists()
+
+
+def test_damage_is_named_by_file(export: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target, content = tmp_path / "models" / "digits" / "200", pin(export)
+    (export / "variables" / "variables.index").write_bytes(b"")
+    assert main([str(export), str(target), content]) == 1
+    assert "changed: variables/variables.index" in capsys.readouterr().err
+    assert not target.exists()
+
+
+def test_an_export_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "none"), str(tmp_path / "models" / "1"), "sha256:" + "0" * 64]) == 1
+    assert "cannot take the export" in capsys.readouterr().err
+    assert main([]) == 2
+
+
+@pytest.mark.tensorflow
+def test_a_uri_is_read_through_tensorflow(export: Path, tmp_path: Path) -> None:
+    target, content = tmp_path / "models" / "digits" / "200", pin(export)
+    program = [sys.executable, "-m", "trainchart_serving.fetch"]
+    subprocess.run([*program, f"file://{export}", target, content], check=True, capture_output=True)
+    assert read_sums(target) == read_sums(export)
