@@ -42,17 +42,19 @@ volumeMounts:
 
 {{- /* How the server is told its model: arguments of ours, the variables that tensorflow/serving reads. */}}
 {{- define "<%= name %>.program" -}}
+{{- $version := include "<%= name %>.number" .model.version -}}
 {{- if eq .context.Values.server "trainchart" -}}
 command: [python3, -m, trainchart_serving]
 args:
-  - {{ printf "--model-name=%s" .model.name | quote }}
-  - {{ printf "--model-base-path=/models/%s" .model.name | quote }}
-  - {{ printf "--content=%s=%s" (include "<%= name %>.number" .model.version) .model.content | quote }}
-  - --port=8500
-  - --rest-api-port=8501
-  - {{ printf "--max-batch-size=%s" (include "<%= name %>.number" .context.Values.batching.maxExamples) | quote }}
-  - {{ printf "--batch-timeout-micros=%s" (include "<%= name %>.number" .context.Values.batching.timeoutMicros) | quote }}
-  - {{ printf "--drain-seconds=%s" (include "<%= name %>.number" .context.Values.drainSeconds) | quote }}
+  - {{ printf "--model_name=%s" .model.name | quote }}
+  - {{ printf "--model_base_path=/models/%s" .model.name | quote }}
+  - {{ printf "--version=%s" $version | quote }}
+  - {{ printf "--content=%s=%s" $version .model.content | quote }}
+  - {{ printf "--max_batch_size=%s" (include "<%= name %>.number" .context.Values.batching.maxExamples) | quote }}
+  - {{ printf "--batch_timeout_micros=%s" (include "<%= name %>.number" .context.Values.batching.timeoutMicros) | quote }}
+  # The pod has left the Service when this program is told to stop: see preStop.
+  - --drain_delay_seconds=0
+  - {{ printf "--drain_timeout_seconds=%s" (include "<%= name %>.number" .context.Values.drainSeconds) | quote }}
   {{- with .context.Values.args }}
   {{- include "<%= name %>.yaml" . | nindent 2 }}
   {{- end }}
