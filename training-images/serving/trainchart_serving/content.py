@@ -14,6 +14,7 @@ from pathlib import Path
 from trainchart_serving.failures import Code, ServingError
 
 SUMS_FILE = "SHA256SUMS"
+"""As the training library writes it into its exports; `sha256sum -c` checks it."""
 _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 _PREFIX = "sha256:"
 
