@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from types import SimpleNamespace
 from typing import cast
 
@@ -10,11 +11,21 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from trainchart.cli.run_display import FOLDED, DisplayOptions, LineChoice, Lines, LiveTable, read_line
+from trainchart.cli.run_display import (
+    FOLDED,
+    DisplayOptions,
+    LineChoice,
+    Lines,
+    LiveTable,
+    choose_display,
+    read_line,
+    show_curve,
+)
 from trainchart.cli.run_table import Outlook, describe_step, draw_run
 from trainchart.errors import ToolError
 from trainchart.local.observer import PodSnapshot, RunSnapshot
 from trainchart.local.plan import LocalPlan
+from trainchart.reports.curves import Curve
 
 NOISE = "I0000 00:00:1795582067.004057    8272 cpu_feature_guard.cc:227] This TensorFlow binary is optimized"
 
@@ -125,3 +136,28 @@ def test_lines_have_the_pod_before_them(capsys: pytest.CaptureFixture[str]) -> N
     display.show_lines("worker-0", ["one", "two"])
     display.show_snapshot(snapshot())
     assert capsys.readouterr().err.splitlines()[:2] == ["[worker-0] one", "[worker-0] two"]
+
+
+def test_colours_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for color, is_off in ((False, True), (True, False)):
+        with choose_display(DisplayOptions(color=color)) as display:
+            assert isinstance(display, LiveTable)
+            assert display._console.no_color is is_off
+
+
+def test_curve_is_for_terminals_only(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    curves = (Curve("loss", (1, 9), (1.0, 0.5)),)
+    show_curve(curves, 9)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("os.get_terminal_size", lambda number: os.terminal_size((60, 20)))
+    monkeypatch.setattr("sys.stderr.fileno", lambda: 2, raising=False)
+    show_curve((Curve("accuracy", (1, 9), (1.0, 0.5)),), 9)
+    assert capsys.readouterr().err == ""
+    show_curve(curves, 9)
+    assert capsys.readouterr().err.startswith("loss by step\n   1 ┤─")
+    monkeypatch.setenv("TERM", "dumb")
+    show_curve(curves, 9)
+    assert capsys.readouterr().err.isascii()

@@ -32,6 +32,7 @@ from trainchart.host.files import read_tree
 from trainchart.host.machine import has_gpu
 from trainchart.host.time_limit import TookTooLong, time_limit
 from trainchart.local.io import release_folder
+from trainchart.local.io.curve_file import read_points
 from trainchart.local.io.launcher_archive import ensure_launcher, find_launcher
 from trainchart.local.io.outputs import find_outputs, holds_outputs
 from trainchart.local.io.ports import PortReservation, reserve_ports
@@ -47,6 +48,7 @@ from trainchart.local.report import describe_result
 from trainchart.local.result import RunResult
 from trainchart.local.run_record import RunOptions, RunRecord, describe_record, parse_record
 from trainchart.local.summary import warn_of_loss
+from trainchart.reports.curves import Curve, make_curves
 
 _ARCHIVES = (".tgz", ".tar.gz")
 DEFAULT_NAMESPACE = "default"
@@ -95,6 +97,8 @@ class FinishedRun:
     """As in run.json."""
     install: tuple[str, ...]
     """Commands that put the same chart with the same values into a cluster."""
+    curves: tuple[Curve, ...] = ()
+    """What its leading pod reported by step; the others' names begin with their pod."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,9 @@ def run_local(request: RunRequest, observer: Observer) -> FinishedRun:
             warnings = (*result.warnings, *warn_of_loss(plan, result), *describe_writes(plan, code_times))
             result = replace(result, warnings=warnings)
             _keep(folder, plan, record, result, keeper)
-            return FinishedRun(plan, result, record, tuple(_install_commands(request, target, plan, record)))
+            install = tuple(_install_commands(request, target, plan, record))
+            curves = make_curves(read_points(folder), plan.deciding[0])
+            return FinishedRun(plan, result, record, install, curves)
 
 
 def _keep(folder: Path, plan: LocalPlan, record: Mapping[str, Any], result: RunResult, keeper: RunKeeper) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.options import DEFAULT_RUNS_FOLDER, RunsOption
+from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ColorOption, RunsOption
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 from trainchart.errors import Problem, TrainingFailed
 
@@ -137,16 +137,18 @@ def _run(
         bool, typer.Option("--verbose", "-v", help="Show TensorFlow's own start-up and connection lines, too.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+    color: ColorOption = True,
     output: FormatOption = Format.text,
 ) -> None:
     """Train a model on this machine, as local processes, from the same chart that a cluster gets.
 
     Every pod's container becomes a process with the same command, environment and TF_CONFIG, except for the printed
-    ports. Volumes are folders below .trainchart/runs/RELEASE. Ctrl-C stops the run cleanly. A program that fails
-    through its own fault is not started again, unless --kill is given or the values set run.maxRestarts.
+    ports. Volumes are folders below .trainchart/runs/RELEASE. A terminal shows progress and a table of the pods below
+    the lines, and at the end the loss by step. Ctrl-C stops the run cleanly. A program that fails through its own fault
+    is not started again, unless --kill is given or the values set run.maxRestarts.
     """
     from trainchart.actions.run import RunRequest, preview_run, run_local
-    from trainchart.cli.run_display import DisplayOptions, LineChoice, choose_display
+    from trainchart.cli.run_display import DisplayOptions, LineChoice, choose_display, show_curve
     from trainchart.local.io.release_folder import Existing
     from trainchart.local.report import describe_plan, describe_result, summarize_plan
     from trainchart.local.summary import summarize_result
@@ -178,7 +180,7 @@ def _run(
         kills=tuple(kills or ()),
         claims=_parse_claims(claims or []),
     )
-    options = DisplayOptions(quiet or output is Format.json, table, verbose, tuple(only or ()))
+    options = DisplayOptions(quiet or output is Format.json, table, verbose, tuple(only or ()), color)
     if dry_run:
         preview = preview_run(request)
         LineChoice(options).check(preview)
@@ -188,6 +190,8 @@ def _run(
         return
     with choose_display(options) as display:
         done = run_local(request, display)
+    if not options.quiet:
+        show_curve(done.curves, done.result.last_step)
     plan, result = done.plan, done.result
     for warning in result.warnings:
         print_note(f"warning: {warning}")

@@ -17,6 +17,8 @@ from trainchart.errors import ToolError
 from trainchart.local.noise import NoiseFilter
 from trainchart.local.observer import Observer, PodSnapshot, RunSnapshot
 from trainchart.local.report import introduce_plan
+from trainchart.reports.curve_text import draw_curve
+from trainchart.reports.metric_names import find_loss
 from trainchart.reports.text import describe_seconds
 from trainchart_runtime.log_text import clean
 
@@ -26,8 +28,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from trainchart.local.plan import LocalPlan
+    from trainchart.reports.curves import Curve
 
 _SUMMARY_SECONDS = 10.0
+_USUAL_WIDTH = 80
+"""Of a terminal that does not say its own."""
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 FOLDED = "… lines of TensorFlow itself are folded: --verbose shows them, and the logs hold them"
 _POD_COLOURS = ("cyan", "green", "magenta", "blue", "yellow", "bright_cyan", "bright_magenta", "bright_blue")
@@ -41,6 +46,7 @@ class DisplayOptions:
     """Show TensorFlow's own lines, too."""
     only: tuple[str, ...] = ()
     """Roles or pods whose lines are shown; empty for all."""
+    color: bool = True
 
 
 @contextmanager
@@ -48,11 +54,28 @@ def choose_display(options: DisplayOptions) -> Iterator[Observer]:
     """Give the display that fits: none when quiet, a table on a terminal that can redraw, else lines."""
     if options.quiet:
         yield Silence()
-    elif options.table and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+    elif options.table and sys.stderr.isatty() and not _is_dumb():
         with _live_table(options) as table:
             yield table
     else:
         yield Lines(LineChoice(options))
+
+
+def _is_dumb() -> bool:
+    return os.environ.get("TERM", "dumb") == "dumb"
+
+
+def show_curve(curves: Sequence[Curve], last_step: int | None) -> None:
+    """Draw the loss by step on a terminal; nothing elsewhere, or where a run has reported no loss."""
+    by_name = {curve.name: curve for curve in curves}
+    loss = find_loss(by_name)
+    if loss is None or not sys.stderr.isatty():
+        return
+    steps, values = by_name[loss].steps, by_name[loss].values
+    is_plain = _is_dumb() or "utf" not in sys.stderr.encoding.lower()
+    width = os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL_WIDTH
+    for line in draw_curve(loss, steps, values, last_step, width, is_plain=is_plain):
+        print_note(line)
 
 
 class LineChoice:
@@ -172,7 +195,8 @@ def _live_table(options: DisplayOptions) -> Iterator[LiveTable]:
     from rich.console import Console
     from rich.live import Live
 
-    console = Console(stderr=True)
+    # None leaves it to NO_COLOR.
+    console = Console(stderr=True, no_color=None if options.color else True)
     with Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live:
         yield LiveTable(console, live, LineChoice(options))
 

@@ -72,6 +72,9 @@ def _numbers(result: RunResult) -> Iterator[str]:
         yield "  " + ", ".join(numbers)
     for label, metrics in result.metrics.items():
         yield f"  {label}: " + ", ".join(f"{name} {value:.6g}" for name, value in metrics.items())
+    for pod in result.pods:
+        if pod.nan_metrics:
+            yield f"  {pod.label}: not a number: {', '.join(pod.nan_metrics)}"
     restarted = [f"{pod.label} {_times(pod.restarts)}" for pod in result.pods if pod.restarts]
     if restarted:
         yield "  restarted    " + ", ".join(restarted)

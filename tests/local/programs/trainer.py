@@ -34,6 +34,14 @@ def finish():
     (CHECKPOINTS / "environment.json").write_text(json.dumps({**os.environ, "ARGV": sys.argv}))
 
 
+def descend():
+    """Report a loss that falls to what the second argument says, until it has been sampled a few times."""
+    for step in range(1, 26):
+        report(step, loss=float(sys.argv[2]) + 1 / step)
+        time.sleep(0.08)
+    (CHECKPOINTS / "step").write_text("25")
+
+
 def serve():
     print("serving", flush=True)
     while True:

@@ -344,3 +344,9 @@ def test_printed_commands_find_the_run_again(tmp_path: Path) -> None:
         replace(make_result(), before={"verdict": "Succeeded", "step": 24000}), plan
     )
     assert resume_command({"target": "mnist", "release": "a"}, ".trainchart/runs/a").endswith("--release a")
+
+
+def test_metric_that_is_not_a_number_is_named(tmp_path: Path) -> None:
+    result = make_result(step=5)
+    diverged = replace(result, pods=(replace(result.pods[0], nan_metrics=("loss", "norm")),))
+    assert "  chief-0: not a number: loss, norm\n" in summarize(diverged, make_plan(tmp_path))

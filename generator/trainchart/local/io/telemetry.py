@@ -5,8 +5,9 @@ Reads only; serves the snapshots that observers get and the numbers of the final
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from trainchart.json_documents import parse_json
@@ -63,14 +64,14 @@ class Telemetry:
             examples_per_second=progress.examples_per_second,
             cpu_percent=cpu_percent,
             memory_mib=None if current is None else current.memory_bytes / _MIB,
-            loss=_find_loss(progress.metrics),
+            loss=_find_loss(progress),
             metrics=progress.metrics,
         )
 
 
-def _find_loss(metrics: Mapping[str, float]) -> float | None:
-    name = find_loss(metrics)
-    return None if name is None else metrics[name]
+def _find_loss(progress: Progress) -> float | None:
+    name = find_loss([*progress.metrics, *progress.nan_metrics])
+    return None if name is None else progress.metrics.get(name, math.nan)
 
 
 def read_attempt(runner: PodRunner) -> int:
