@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.console import measure_console
 from benchmarks.generator import ROOT, measure_fleet, measure_hundred, measure_one_chart, measure_start
 from benchmarks.launcher import measure_launcher
 from benchmarks.library import measure_library
@@ -83,6 +84,12 @@ BENCHES = {
     "library": Bench("The training library", lambda _: measure_library()),
     "peers": Bench("Compared with other tools", lambda _: measure_peers(find_program("helm-4"))),
     "publishing": Bench("Publish into a large index", lambda _: measure_publishing(find_program("helm-4"))),
+    "console": Bench(
+        "The console with many runs",
+        lambda _: measure_console(),
+        "All runs are read before the first page is sent, and the API server of the releases is a Python program that "
+        "needs the same cores.",
+    ),
     "lifecycle": Bench(
         "The life of a run",
         measure_lifecycle,

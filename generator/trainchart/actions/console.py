@@ -23,6 +23,7 @@ from trainchart.console.access import is_loopback
 from trainchart.console.pages import Pages
 from trainchart.console.views import LINES_SHOWN, ListView, RunRef, RunView, refer_to
 from trainchart.errors import NotFound, ToolError, TrainchartError, UsageError
+from trainchart.local.io import run_report
 from trainchart.local.io.curve_file import read_points
 from trainchart.local.io.release_folder import holds_run
 from trainchart.reports.curves import POINTS_KEPT, SPEED, Point, make_curves
@@ -63,11 +64,23 @@ class RunSource:
         return _RunWatch(self._scope, run, self._keep_points).read
 
     def _watch_local(self) -> Callable[[], ListView]:
+        known: dict[Path, tuple[object, Report]] = {}
+
+        def read_folder(folder: Path) -> Report:
+            """Return the report of a run; of one that is over, its files are read once."""
+            stamp = run_report.stamp_record(folder)
+            if folder in known and known[folder][0] == stamp:
+                return replace(known[folder][1], now=time.time())
+            report = run_report.read_report(folder)
+            if report.is_over:
+                known[folder] = (stamp, report)
+            return report
+
         def read() -> ListView:
             if not self._scope.looks_locally:
                 return ListView(is_asked=False)
             notes: list[str] = []
-            reports = list_local(self._scope.runs_folder, notes.append)
+            reports = list_local(self._scope.runs_folder, notes.append, read_folder)
             return ListView(tuple(reports), tuple(notes), read_at=time.time())
 
         return read

@@ -37,9 +37,11 @@ def list_reports(place: Place, runs_folder: Path, note: Callable[[str], None], *
         return reports
 
 
-def list_local(runs_folder: Path, note: Callable[[str], None]) -> list[Report]:
-    """Return a report of every local run; a damaged one is noted and left out."""
-    return list(_read_local(runs_folder, note))
+def list_local(
+    runs_folder: Path, note: Callable[[str], None], read: Callable[[Path], Report] = run_report.read_report
+) -> list[Report]:
+    """Return a report of every local run, as `read` returns it of its folder; a damaged one is noted and left out."""
+    return list(_read_local(runs_folder, note, read))
 
 
 def list_cluster(place: Place, *, everywhere: bool) -> list[Report]:
@@ -48,10 +50,10 @@ def list_cluster(place: Place, *, everywhere: bool) -> list[Report]:
     return _diagnose_all(api, look_at_all(api, "" if everywhere else namespace))
 
 
-def _read_local(runs_folder: Path, note: Callable[[str], None]) -> Iterator[Report]:
+def _read_local(runs_folder: Path, note: Callable[[str], None], read: Callable[[Path], Report]) -> Iterator[Report]:
     for folder in run_report.find_records(runs_folder):
         try:
-            yield run_report.read_report(folder)
+            yield read(folder)
         except ToolError as error:
             note(f"note: {error.message}\n  hint: {error.hint}")
 

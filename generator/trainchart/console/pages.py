@@ -8,6 +8,7 @@ later only the parts that have changed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import DictLoader, Environment, StrictUndefined
@@ -22,6 +23,31 @@ from trainchart_runtime.log_text import clean
 Parts = dict[str, str]
 """Id of an element → its HTML, that element included."""
 RUN_PARTS = ("run-head", "run-why", "run-problems", "run-pods", "run-settings", "run-checkpoints", "run-logs")
+
+
+_ROWS = "<!--rows-->"
+"""Where the rows of a group go in its template; the text of others, which is escaped, never holds it."""
+
+
+@dataclass(frozen=True)
+class GroupHtml:
+    """The runs of one origin, in pieces: of hundreds of rows, mostly few change."""
+
+    id: str
+    frame: str
+    rows: Parts
+
+    @property
+    def html(self) -> str:
+        """The whole."""
+        head, _, tail = self.frame.partition(_ROWS)
+        return f"{head}{''.join(self.rows.values())}{tail}"
+
+    def changes_since(self, before: GroupHtml | None) -> Parts:
+        """Return the parts that differ: rows, or the whole where more than rows is different."""
+        if before is None or before.frame != self.frame or list(before.rows) != list(self.rows):
+            return {self.id: self.html}
+        return {name: html for name, html in self.rows.items() if before.rows[name] != html}
 
 
 class Pages:
@@ -53,14 +79,15 @@ class Pages:
 
     def list(self, views: Mapping[str, ListView], token: str) -> str:
         """Return the page of all runs."""
-        parts = {part: html for origin in ORIGINS for part, html in self.list_parts(origin, views[origin]).items()}
-        return self._render("list.html", groups=[parts[f"group-{origin}"] for origin in ORIGINS], token=token)
+        groups = [self.list_group(origin, views[origin]).html for origin in ORIGINS]
+        return self._render("list.html", groups=groups, token=token)
 
-    def list_parts(self, origin: str, view: ListView) -> Parts:
+    def list_group(self, origin: str, view: ListView) -> GroupHtml:
         """Return what changes on the page of all runs: the group of one origin."""
         group = describe_group(origin, view)
-        html = self._render("list_group.html", group=group, holdings=find_holdings(view.reports))
-        return {f"group-{origin}": html}
+        rows = {row.id: self._render("list_row.html", group=group, row=row) for row in group.rows}
+        frame = self._render("list_group.html", group=group, holdings=find_holdings(view.reports))
+        return GroupHtml(f"group-{origin}", frame, rows)
 
     def run(self, run: RunRef, view: RunView, token: str) -> str:
         """Return the page of one run."""

@@ -9,10 +9,11 @@ import pytest
 
 from tests.support.console_reports import HOSTILE, NOW, MadeUpSource, make_failed, make_hostile, make_pages, make_report
 from trainchart.console.list_page import describe_group
+from trainchart.console.pages import GroupHtml
 from trainchart.console.run_page import describe_run
 from trainchart.console.views import ListView, RunRef, RunView, refer_to
 from trainchart.reports.log_line import LogLine
-from trainchart.reports.report import CLUSTER, LOCAL, Report
+from trainchart.reports.report import CLUSTER, LOCAL, Progress, Report
 from trainchart.reports.run_settings import RoleSettings, RunSettings
 from trainchart_runtime.run.state import SUCCEEDED
 
@@ -37,14 +38,35 @@ def test_runs_that_go_on_come_first_and_the_newest_of_them() -> None:
 
 def test_a_cluster_that_is_away_keeps_its_rows_and_says_so() -> None:
     view = ListView((make_report(origin=CLUSTER),), error="no answer from the cluster", read_at=NOW)
-    html = PAGES.list_parts(CLUSTER, view)["group-cluster"]
+    html = PAGES.list_group(CLUSTER, view).html
     assert "exp-7" in html
     assert "Not up to date" in html
     assert "no answer from the cluster. Shown is what was known at 2027-01-15 08:00:00 UTC." in html
 
 
+def test_only_rows_that_changed_are_sent_again() -> None:
+    def make_group(step: int, *more: Report) -> GroupHtml:
+        changing = make_report("b", progress=Progress(step))
+        group: GroupHtml = PAGES.list_group(LOCAL, ListView((make_report("a"), changing, *more), read_at=NOW))
+        return group
+
+    before = make_group(1)
+    assert list(before.changes_since(None)) == ["group-local"]
+    assert make_group(1).changes_since(before) == {}
+    assert list(make_group(2).changes_since(before)) == ["row:runs:local:b"]
+    assert list(make_group(2, make_report("c")).changes_since(before)) == ["group-local"]
+
+
+@pytest.mark.parametrize("text", ["<!--rows-->", "row:runs:local:b"])
+def test_no_text_takes_the_place_of_the_rows(text: str) -> None:
+    view = ListView((make_report(text), make_report("b")), (text,), error=text, read_at=NOW)
+    html = PAGES.list_group(LOCAL, view).html
+    assert html.count("<tr") == 3
+    assert html.index("<tbody>") < html.index('<tr id="row') < html.index("</tbody>")
+
+
 def test_a_cluster_that_never_answered_is_not_an_empty_list() -> None:
-    html = PAGES.list_parts(CLUSTER, ListView(error="no answer"))["group-cluster"]
+    html = PAGES.list_group(CLUSTER, ListView(error="no answer")).html
     assert "Nothing is known yet." in html
     assert "No runs" not in html
 

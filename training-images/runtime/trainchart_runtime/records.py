@@ -7,6 +7,7 @@ with the name of what is wrong.
 from __future__ import annotations
 
 import collections.abc
+import functools
 import typing
 from typing import Any, Dict, Mapping, Type, TypeVar, Union
 
@@ -28,7 +29,7 @@ def parse_record(kind: Type[Record], document: Any, where: str) -> Record:
     """Read a NamedTuple from parsed JSON; keys that it does not know are left out. Raises RecordError."""
     if not isinstance(document, dict):
         raise RecordError(f"{where} is {document!r:.80}, not a JSON object")
-    hints = typing.get_type_hints(kind)
+    hints = _read_hints(kind)  # type: ignore[arg-type]  # a class is hashable
     defaults: Mapping[str, Any] = kind._field_defaults  # type: ignore[attr-defined]
     values = {}
     for field, hint in hints.items():
@@ -40,6 +41,13 @@ def parse_record(kind: Type[Record], document: Any, where: str) -> Record:
     return kind(**values)
 
 
+@functools.lru_cache(maxsize=None)
+def _read_hints(kind: Any) -> Mapping[str, Any]:
+    # Python evaluates the annotations each time, which takes most of the time of a list of many runs.
+    return typing.get_type_hints(kind)
+
+
+@functools.lru_cache(maxsize=None)
 def _key(field: str) -> str:
     first, *others = field.split("_")
     return first + "".join(word.capitalize() for word in others)

@@ -28,6 +28,7 @@ from trainchart.console.views import ORIGINS, ListView, RunRef, RunView, Source
 from trainchart.reports.report import LOCAL
 
 _LOCAL_SECONDS = 0.5
+_RUNS_PER_SECOND = 1000
 _CLUSTER_SECONDS = 2.0
 _PODS_PER_SECOND = 100
 """A release with a thousand pods is megabytes to list: it is asked for less often."""
@@ -120,10 +121,16 @@ class Console:
     async def _stream_list(self, request: Request) -> Response:
         del request
 
-        def follow(origin: str) -> AsyncIterator[Parts]:
-            return _map(self._lists[origin].listen(), lambda view: self._pages.list_parts(origin, view))
+        return self._stream(_merge(*(self._follow(origin) for origin in ORIGINS)))
 
-        return self._stream(_changes(_merge(*map(follow, ORIGINS))))
+    async def _follow(self, origin: str) -> AsyncIterator[str]:
+        """Yield an event whenever something of one origin has changed."""
+        before = None
+        async for view in self._lists[origin].listen():
+            group = self._pages.list_group(origin, view)
+            changed, before = group.changes_since(before), group
+            if changed:
+                yield _event("parts", changed)
 
     async def _show_run(self, request: Request) -> Response:
         run = _find_run(request)
@@ -227,14 +234,11 @@ def _pause_run(origin: str, view: RunView) -> float:
     return _pause(origin, len(view.report.pods or ()) if view.report else 0)
 
 
-def _pause(origin: str, pods: int) -> float:
-    """Return the seconds between two readings."""
-    return _LOCAL_SECONDS if origin == LOCAL else _CLUSTER_SECONDS + pods / _PODS_PER_SECOND
-
-
-async def _map(items: AsyncIterator[ListView], make: Callable[[ListView], Parts]) -> AsyncIterator[Parts]:
-    async for item in items:
-        yield make(item)
+def _pause(origin: str, count: int) -> float:
+    """Return the seconds between two readings of so many runs or pods."""
+    if origin == LOCAL:
+        return _LOCAL_SECONDS + min(1.0, count / _RUNS_PER_SECOND)
+    return _CLUSTER_SECONDS + count / _PODS_PER_SECOND
 
 
 async def _merge(*sources: AsyncIterator[Item]) -> AsyncIterator[Item]:
@@ -252,16 +256,6 @@ async def _merge(*sources: AsyncIterator[Item]) -> AsyncIterator[Item]:
     finally:
         for task in tasks:
             task.cancel()
-
-
-async def _changes(readings: AsyncIterator[Parts]) -> AsyncIterator[str]:
-    """Yield an event with the parts of each reading that differ from what was sent before."""
-    sent: Parts = {}
-    async for parts in readings:
-        changed = {name: html for name, html in parts.items() if sent.get(name) != html}
-        sent |= changed
-        if changed:
-            yield _event("parts", changed)
 
 
 async def _run_events(views: AsyncIterator[RunView], make: Callable[[RunView], Parts]) -> AsyncIterator[str]:

@@ -69,6 +69,19 @@ def read_report(folder: Path) -> Report:
         raise damaged_record(folder) from err
 
 
+def stamp_record(folder: Path) -> tuple[tuple[int, int] | None, ...]:
+    """Return what changes whenever the record of a run that is over does: it is resumed, or removed and made again."""
+    return tuple(_stamp(folder / name) for name in (RUN_FILE, STATE_FILE, RESULT_FILE))
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.lstat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino
+
+
 def _read_report(folder: Path) -> Report:
     # Asked before the files are read: a run that ends meanwhile has then written its result.
     is_alive = is_running(folder.parent, folder.name)
@@ -145,10 +158,11 @@ def _conclude(result: Mapping[str, Any], state: Mapping[str, Any], told: int | N
 def _read_progress(record: Mapping[str, Any], folder: Path) -> Progress:
     """Return what the deciding pods report now, and what evaluators measure."""
     found = []
+    own_folder = os.path.realpath(folder)
     for pod in record.get("pods", ()):
         file = Path(str(pod.get("state")), contract.PROGRESS_FILE_NAME)
         # A record that came with the files of others may name any path.
-        is_own = Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder))
+        is_own = Path(os.path.realpath(file)).is_relative_to(own_folder)
         with suppress(FileNotFoundError, NotADirectoryError):
             if is_own:
                 at = file.lstat().st_mtime
