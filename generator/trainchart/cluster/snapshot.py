@@ -5,7 +5,7 @@ Types and their sorting only; releases.py looks, diagnosis.py concludes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,7 +78,8 @@ def find_trainings(seen: Snapshot) -> dict[TrainingKey, Snapshot]:
         # Alone, a ConfigMap of that name may be foreign unless a run controller has written it.
         *(_key(each) for each in listed(seen.records) if is_record(each) and STATE_KEY in section(each, "data")),
     }
-    return {key: _select(seen, key) for key in sorted(ours)}
+    sets, pods, records, jobs = map(_sort, (seen.sets, seen.pods, seen.records, seen.jobs))
+    return {key: _compose(seen, sets(key), pods(key), records(key), jobs(key)) for key in sorted(ours)}
 
 
 def listed(objects: Objects) -> Sequence[Object]:
@@ -158,19 +159,24 @@ def _key(each: Object) -> TrainingKey:
     return TrainingKey(namespace_of(each), label(each, INSTANCE_LABEL), label(each, NAME_LABEL))
 
 
-def _select(seen: Snapshot, key: TrainingKey) -> Snapshot:
-    def mine(objects: Objects) -> Objects:
-        if isinstance(objects, Unreadable):
-            return objects
-        return tuple(each for each in objects if _key(each) == key)
+def _sort(objects: Objects) -> Callable[[TrainingKey], Objects]:
+    """Return what gives the objects of a training, in their order; what could not be seen is unknown of each."""
+    if isinstance(objects, Unreadable):
+        return lambda key: objects
+    sorted_objects: dict[TrainingKey, list[Object]] = {}
+    for each in objects:
+        sorted_objects.setdefault(_key(each), []).append(each)
+    return lambda key: tuple(sorted_objects.get(key, ()))
 
-    sets, records = mine(seen.sets), mine(seen.records)
+
+def _compose(seen: Snapshot, sets: Objects, pods: Objects, records: Objects, jobs: Objects) -> Snapshot:
+    """Return what was seen of one training, from all that has its labels."""
     return Snapshot(
         now=seen.now,
         sets=sets if isinstance(sets, Unreadable) else tuple(filter(is_training_set, sets)),
-        pods=mine(seen.pods),
+        pods=pods,
         records=records if isinstance(records, Unreadable) else tuple(filter(is_record, records)),
         config_maps=tuple(each for each in listed(records) if not is_record(each)),
-        jobs=mine(seen.jobs),
+        jobs=jobs,
         events=seen.events,
     )

@@ -45,6 +45,8 @@ class Group:
     stale: str
     """What to say where the rows are old, or could not be read."""
     is_asked: bool
+    is_pending: bool
+    """Whether the first reading is not done yet."""
 
 
 def describe_group(origin: str, view: ListView) -> Group:
@@ -59,6 +61,7 @@ def describe_group(origin: str, view: ListView) -> Group:
         notes=[" ".join(text.split()) for text in view.notes],
         stale=describe_staleness(view.error, view.read_at),
         is_asked=view.is_asked,
+        is_pending=not view.read_at and not view.error,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from starlette.testclient import TestClient
 
 from tests.support.console_reports import MadeUpSource, make_failed, make_pages, make_report
 from trainchart.console.access import BODY_LIMIT, HEADERS, list_names
+from trainchart.console.io import app
 from trainchart.console.io.app import Console
-from trainchart.reports.report import CLUSTER
+from trainchart.reports.report import CLUSTER, LOCAL
 from trainchart.resources import read_console_files
 
 CODE = "the-code"
@@ -28,16 +30,33 @@ def source() -> MadeUpSource:
     return made_up
 
 
+def make_console(source: MadeUpSource) -> Console:
+    return Console(source, make_pages(), read_console_files("static"), list_names("127.0.0.1", 8123), CODE)
+
+
 @pytest.fixture
 def stranger(source: MadeUpSource) -> TestClient:
-    console = Console(source, make_pages(), read_console_files("static"), list_names("127.0.0.1", 8123), CODE)
-    return TestClient(console.make_app(), base_url=BASE, follow_redirects=False)
+    return TestClient(make_console(source).make_app(), base_url=BASE, follow_redirects=False)
 
 
 @pytest.fixture
 def user(stranger: TestClient) -> TestClient:
     assert stranger.post("/sign-in", data={"code": CODE}).status_code == 200
     return stranger
+
+
+def test_a_slow_cluster_holds_up_no_page(source: MadeUpSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+    read_local = source.watch_list(LOCAL)
+    monkeypatch.setattr(app, "_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(source, "watch_list", lambda origin: read_local if origin == LOCAL else lambda: ended.wait(60))
+    client = TestClient(make_console(source).make_app(), base_url=BASE)
+    client.post("/sign-in", data={"code": CODE})
+    page = client.get("/").text
+    ended.set()
+    assert "exp-7" in page
+    assert "Reading the runs" in page
+    assert "No runs." not in page
 
 
 def find_token(page: str) -> str:

@@ -32,6 +32,7 @@ _RUNS_PER_SECOND = 1000
 _CLUSTER_SECONDS = 2.0
 _PODS_PER_SECOND = 100
 """A release with a thousand pods is megabytes to list: it is asked for less often."""
+_PATIENCE_SECONDS = 0.6
 _BEAT_SECONDS = 15.0
 """Between two signs of life of a stream that has nothing to send."""
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -113,10 +114,15 @@ class Console:
 
     async def _show_list(self, request: Request) -> Response:
         del request
-        views = dict(
-            zip(ORIGINS, await asyncio.gather(*(self._lists[each].read_once() for each in ORIGINS)), strict=True)
-        )
-        return HTMLResponse(self._pages.list(views, self._token))
+        views = await asyncio.gather(*(self._read_soon(origin) for origin in ORIGINS))
+        return HTMLResponse(self._pages.list(dict(zip(ORIGINS, views, strict=True)), self._token))
+
+    async def _read_soon(self, origin: str) -> ListView:
+        """Return the runs of one origin; what takes longer comes with the stream, and holds up no page."""
+        try:
+            return await asyncio.wait_for(self._lists[origin].read_once(), _PATIENCE_SECONDS)
+        except TimeoutError:
+            return ListView()
 
     async def _stream_list(self, request: Request) -> Response:
         del request
