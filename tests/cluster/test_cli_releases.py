@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.cluster.testcluster.access import Access
 from tests.cluster.testcluster.config import GPU_RESOURCE
@@ -120,6 +121,25 @@ def test_a_run_is_listed_with_what_it_holds(controlled: Release) -> None:
     assert row.split()[1:4] == ["exp1", "mnist-0.1.0", "Running"]
     assert f"2 {GPU_RESOURCE}" in row
     assert "[chief-0] trainchart-launcher" in trainchart(controlled.access, controlled.namespace, "logs", "exp1")
+
+
+def test_releases_are_compared_by_their_objects(controlled: Release, uncontrolled: Release) -> None:
+    names = (controlled.name, uncontrolled.name)
+    told = json.loads(trainchart(controlled.access, controlled.namespace, "compare", *names, "--format=json"))
+    assert [run["model"] for run in told["runs"]] == ["mnist", "digits"]
+    rows = {row["name"]: [cell["value"] for cell in row["cells"]] for row in (*told["settings"], *told["results"])}
+    assert rows["chart"] == ["mnist-0.1.0", "digits-0.1.0"]
+    assert rows["strategy"] == ["parameter-server", "single"]
+    assert rows["roles.chief.replicas"] == [1, None]
+    assert rows["roles.worker.gpus"] == [f"1 {GPU_RESOURCE}", None]
+    for name in ("mnist", "digits"):
+        defaults = yaml.safe_load((PROJECT / "charts" / name / "values.yaml").read_text())["hyperparameters"]
+        own = {key.partition(".")[2] for key in rows if key.startswith("hyperparameters.")}
+        assert set(defaults) <= own
+    assert rows["image"][0] and rows["image"][1]
+    assert rows["phase"] == ["Running", "Failed"]
+    shown = trainchart(controlled.access, controlled.namespace, "compare", *names)
+    assert "strategy" in shown and "program-error" in shown
 
 
 def test_not_found_forbidden_and_unreachable_are_told_apart(controlled: Release, tmp_path: Path) -> None:

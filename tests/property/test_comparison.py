@@ -39,7 +39,7 @@ def reports(draw: st.DrawFn) -> Report:
     record: dict[str, Any] = {"startedAt": draw(TIMES), "code": draw(st.none() | st.dictionaries(TEXTS, VALUES))}
     return Report(
         TrainingKey(draw(TEXTS), draw(TEXTS), draw(TEXTS)),
-        draw(TIMES),
+        1_900_000_000.0,
         draw(st.sampled_from(["Running", "Failed", "Succeeded"])),
         "record",
         origin=draw(st.sampled_from([LOCAL, CLUSTER])),

@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from trainchart.reports.comparison import SECONDS, UNIX_TIME, Cell, Comparison, Row, count_rows
+from trainchart.reports.comparison import SECONDS, UNIX_TIME, Cell, Comparison, count_rows
 from trainchart.reports.text import describe_seconds, describe_time
-from trainchart.reports.widths import cut, measure
+from trainchart.reports.widths import cut, cut_alike, measure
 from trainchart_runtime.run.state import FAILED
 
 HEADING = "heading"
@@ -23,6 +23,7 @@ _CELL_WIDTH = 32
 """A longer text is cut; JSON has all of it."""
 _NAME_WIDTH = 48
 _GAP = 2
+_STAR = " *"
 
 
 class Span(NamedTuple):
@@ -38,73 +39,49 @@ Line = tuple[Span, ...]
 
 def lay_out(comparison: Comparison, *, shows_all: bool, width: int | None) -> list[Line]:
     """Return the lines of the table; `width` is the terminal's, None for as wide as it needs to be."""
-    settings = [row for row in comparison.settings if shows_all or row.differs]
-    sections = [("SETTINGS", settings), ("RESULTS", comparison.results), ("METRICS", comparison.metrics)]
-    rows = [row for _, part in sections for row in part]
-    texts = [[_describe(cell, row.unit) for cell in row.cells] for row in rows]
-    titles = [cut(each.title, _CELL_WIDTH) for each in comparison.runs]
-    widths = [max(map(measure, (title, *(line[at] for line in texts)))) for at, title in enumerate(titles)]
-    names = max((measure(_name(row)) for row in rows), default=0)
+    grid = list(_fill_grid(comparison, shows_all=shows_all))
+    widths = [max(measure(span.text) for span in column) for column in zip(*grid, strict=True)]
     lines: list[Line] = []
-    for block in _split(widths, names, width):
-        lines += (
-            [(), *_draw(sections, titles, widths, names, block)]
-            if lines
-            else _draw(sections, titles, widths, names, block)
-        )
+    for block in _split(widths, width):
+        lines += [()] if lines else []
+        lines += (_join([line[at] for at in block], [widths[at] for at in block]) for line in grid)
     return [*lines, *((Span(note),) for note in _list_notes(comparison, shows_all=shows_all))]
 
 
-def _draw(
-    sections: Sequence[tuple[str, Sequence[Row]]],
-    titles: Sequence[str],
-    widths: Sequence[int],
-    names: int,
-    block: Sequence[int],
-) -> Iterator[Line]:
-    is_first = True
-    for heading, rows in sections:
-        if not rows:
-            continue
-        shown = [Span(titles[at], HEADING) for at in block] if is_first else []
-        yield _join([Span(heading, HEADING), *shown], [names, *(widths[at] for at in block)])
-        is_first = False
+def _fill_grid(comparison: Comparison, *, shows_all: bool) -> Iterator[Line]:
+    """Yield the rows of the whole table: the name of what they hold, and a span per run."""
+    titles = [Span(title, HEADING) for title in cut_alike([run.title for run in comparison.runs], _CELL_WIDTH)]
+    settings = [row for row in comparison.settings if shows_all or row.differs]
+    for heading, rows in (("SETTINGS", settings), ("RESULTS", comparison.results), ("METRICS", comparison.metrics)):
+        if rows:
+            yield Span(heading, HEADING), *titles
+            titles = [Span("")] * len(titles)  # once is enough
         for row in rows:
-            cells = [Span(_describe(row.cells[at], row.unit), _style(row.cells[at])) for at in block]
-            yield _join([Span(_name(row)), *cells], [names, *(widths[at] for at in block)])
+            texts = cut_alike([_describe(cell, row.unit) for cell in row.cells], _CELL_WIDTH - len(_STAR))
+            spans = (Span(f"{text}{_STAR}", BEST) if cell.is_best else Span(text, BAD if cell.value == FAILED else "")
+                     for text, cell in zip(texts, row.cells, strict=True))  # fmt: skip
+            yield Span(cut(row.name, _NAME_WIDTH)), *spans
 
 
 def _join(spans: Sequence[Span], widths: Sequence[int]) -> Line:
     """Return the spans below those of other lines, without spaces at the end."""
+    last = max(at for at, span in enumerate(spans) if span.text or not at)
     line: list[Span] = []
-    for at, span in enumerate(spans):
-        is_last = at == len(spans) - 1
-        line.append(span)
-        if not is_last:
-            line.append(Span(" " * (widths[at] - measure(span.text) + _GAP)))
-    return tuple(line)
+    for span, width in zip(spans[:last], widths, strict=False):
+        line += [span, Span(" " * (width - measure(span.text) + _GAP))]
+    return (*line, spans[last])
 
 
-def _split(widths: Sequence[int], names: int, width: int | None) -> Iterator[list[int]]:
-    """Yield which columns go into one block: as many as fit beside the names, and always one."""
-    block: list[int] = []
-    used = names
-    for at, each in enumerate(widths):
-        if block and width is not None and used + _GAP + each > width:
+def _split(widths: Sequence[int], width: int | None) -> Iterator[list[int]]:
+    """Yield which columns go into one block: the names, and as many runs as fit beside them, but always one."""
+    block, used = [0], widths[0]
+    for at, each in enumerate(widths[1:], 1):
+        if len(block) > 1 and width is not None and used + _GAP + each > width:
             yield block
-            block, used = [], names
+            block, used = [0], widths[0]
         block.append(at)
         used += _GAP + each
-    if block:
-        yield block
-
-
-def _name(row: Row) -> str:
-    return cut(row.name, _NAME_WIDTH)
-
-
-def _style(cell: Cell) -> str:
-    return BEST if cell.is_best else BAD if cell.value == FAILED else ""
+    yield block
 
 
 def _describe(cell: Cell, unit: str) -> str:
@@ -117,7 +94,7 @@ def _describe(cell: Cell, unit: str) -> str:
         return describe_seconds(cell.value)
     if unit == UNIX_TIME:
         return describe_time(cell.value)
-    return cut(_say(cell.value), _CELL_WIDTH - 2) + (" *" if cell.is_best else "")
+    return _say(cell.value)
 
 
 def _say(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 from trainchart_runtime.log_text import clean
 
@@ -18,6 +19,20 @@ def cut(text: str, width: int) -> str:
             break
         kept += char
     return f"{kept}…"
+
+
+def cut_alike(texts: Sequence[str], width: int) -> list[str]:
+    """Return texts that take at most `width` columns each, and still differ where what they begin with is the same.
+
+    Images differ by the tag behind a long path, and runs by the number behind a long name.
+    """
+    lines = [clean(" ".join(text.split())) for text in texts]
+    long = [line for line in lines if measure(line) > width]
+    same = next(
+        (at for at, chars in enumerate(zip(*long, strict=False)) if len(set(chars)) > 1), min(map(len, long), default=0)
+    )
+    begin = max(0, min([same - width // 3, *(len(line) - width + 1 for line in long)]) if len(set(long)) > 1 else 0)
+    return [cut(f"…{line[begin:]}" if begin and line in long else line, width) for line in lines]
 
 
 def measure(text: str) -> int:

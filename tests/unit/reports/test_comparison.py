@@ -193,3 +193,13 @@ def test_settings_come_back_from_their_record() -> None:
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {"worker": 5}, {"worker": {"replicas": "2"}}])
 def test_record_of_another_type_is_not_known(odd: Any) -> None:
     assert parse_settings({"roles": odd, "hyperparameters": 5, "values": "x", "strategy": None}) == RunSettings()
+
+
+def test_long_values_are_cut_where_they_are_the_same() -> None:
+    images = [f"registry.example.com/machine-learning/mnist:1.0.{number}" for number in range(2)]
+    reports = [make_report(f"{'a-long-name-' * 3}{number}", hyperparameters={"image": each})
+               for number, each in enumerate(images)]  # fmt: skip
+    heading, row = text(*reports)[:2]
+    assert "…" in row
+    for words, ends in ((row, ("mnist:1.0.0", "mnist:1.0.1")), (heading, ("name-0", "name-1"))):
+        assert all(words.split()[at + 1].endswith(end) for at, end in enumerate(ends))

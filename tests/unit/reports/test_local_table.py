@@ -6,13 +6,15 @@ import dataclasses
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.small_cluster.cluster_objects import NOW
 from trainchart.reports.local_table import local_lines
 from trainchart.reports.metric_names import choose_headline, find_loss
 from trainchart.reports.report import LOCAL, Progress, Report, TrainingKey
 from trainchart.reports.run_settings import RunSettings
-from trainchart.reports.widths import cut, measure
+from trainchart.reports.widths import cut, cut_alike, measure
 from trainchart_runtime.run.state import Verdict
 
 VALUES = {"hyperparameters": {"learningRate": 0.01, "optimizer": "adam"}, "roles": {"worker": {"replicas": 3}}}
@@ -90,3 +92,14 @@ def test_loss_is_found_by_its_name() -> None:
 )  # fmt: skip
 def test_text_is_cut_by_its_width_on_a_terminal(text: str, width: int, shown: str) -> None:
     assert cut(text, width) == shown
+
+
+@given(st.lists(st.text(max_size=60) | st.text("ab", min_size=30, max_size=60), max_size=5), st.integers(6, 40))
+def test_texts_cut_together_fit(texts: list[str], width: int) -> None:
+    assert all(measure(text) <= width for text in cut_alike(texts, width))
+
+
+@given(st.text("ab", max_size=50), st.text("ab", max_size=9), st.text("ab", max_size=9))
+def test_ends_that_differ_stay_different(begin: str, one: str, other: str) -> None:
+    shown = cut_alike([begin + one, begin + other], 16)
+    assert (shown[0] == shown[1]) is (one == other)
