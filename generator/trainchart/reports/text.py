@@ -233,11 +233,12 @@ def _summary(report: Report) -> Iterator[str]:
     if outcome is not None:
         error = f": {outcome.error}" if outcome.error else ""
         yield f"  {outcome.sentence or outcome.cause} {outcome.pod}{error}".rstrip()
-    if progress.step is not None or progress.metrics:
+    if progress.step is not None or progress.metrics or progress.nan_metrics:
         speed = progress.examples_per_second
         parts = [] if progress.step is None else [f"step {progress.step}"]
         parts += [] if speed is None else [f"{speed:,.0f} examples/s"]
         parts += [f"{name} {number:g}" for name, number in progress.metrics.items()]
+        parts += [f"{name} NaN" for name in progress.nan_metrics]
         seen = f" ({describe_seconds(report.now - progress.at)} ago)" if progress.at else ""
         yield f"  {', '.join(parts)}{seen}"
     if report.origin == LOCAL:

@@ -176,6 +176,9 @@ def test_evaluators_measure_beside_the_leading_pod(tmp_path: Path) -> None:
     ended = read_report(folder).progress
     assert (ended.step, ended.metrics) == (40, {"loss": 0.5, "evaluator/loss": 0.75})
     assert ended.nan_metrics == ("norm", "evaluator/auc")
+    assert (
+        "  step 40, loss 0.5, evaluator/loss 0.75, norm NaN, evaluator/auc NaN" in status_lines(read_report(folder))[2]
+    )
     (folder / "result.json").unlink()
     killed = read_report(folder).progress
     assert (killed.step, killed.metrics) == (40, {"loss": 0.5, "evaluator/loss": 0.7})
