@@ -142,6 +142,36 @@ def test_a_failed_run_shows_why_and_what_to_do(failed: str, open_tab: Callable[.
     assert tab.complaints == []
 
 
+def test_runs_are_compared_side_by_side(
+    project: Project, training: str, failed: str, open_tab: Callable[..., Tab], take: Callable[..., None]
+) -> None:
+    other = project.runs / "mnist-4"
+    (other / "logs").mkdir(parents=True)
+    for name in ("run.json", "state.json", "curves.jsonl"):
+        text = (project.runs / training / name).read_text()
+        (other / name).write_text(text.replace(f'"{training}"', '"mnist-4"').replace("0.05", "0.2"))
+    points = [json.loads(line) for line in (other / "curves.jsonl").read_text().splitlines()]
+    for point in points:
+        point["values"]["loss"] = point["values"]["loss"] ** 1.5 / 2
+    (other / "curves.jsonl").write_text("".join(json.dumps(point) + "\n" for point in points))
+    result = {"verdict": "Succeeded", "step": 1240, "metrics": {"chief-0": {"loss": 0.2, "accuracy": 0.92}}}
+    (other / "result.json").write_text(json.dumps(result))
+    tab = open_tab()
+    compare = tab.page.get_by_role("button", name="Compare")
+    expect(compare).to_be_disabled()
+    for name in (training, "mnist-4", failed):
+        tab.page.get_by_label(f"Choose {name}").check()
+    expect(compare).to_have_text("Compare 3")
+    compare.click()
+    expect(tab.page.get_by_role("row", name="learningRate")).to_contain_text("0.2")
+    loss = tab.page.locator("figure", has_text="loss").get_by_role("img")
+    expect(loss).to_have_attribute("aria-label", re.compile(rf"^loss: {training} 0\.5.*; mnist-4 "))
+    project.set_step(training, 1400)
+    expect(tab.page.get_by_role("row", name="last step")).to_contain_text("1400")
+    take(tab, "compare-light")
+    assert tab.complaints == []
+
+
 def test_hostile_texts_run_no_script(project: Project, open_tab: Callable[..., Tab]) -> None:
     names = [text for text in HOSTILE if "/" not in text and "\n" not in text]
     for text in names:
@@ -199,6 +229,8 @@ def test_the_keyboard_finds_and_opens_a_run(failed: str, training: str, open_tab
     expect(tab.page.get_by_label("Filter")).to_be_focused()
     tab.page.keyboard.type(failed)
     expect(tab.page.get_by_role("row", name=training)).to_be_hidden()
+    tab.page.keyboard.press("Tab")
+    expect(tab.page.get_by_label(f"Choose {failed}")).to_be_focused()
     tab.page.keyboard.press("Tab")
     expect(tab.page.get_by_role("link", name=failed, exact=True)).to_be_focused()
     time.sleep(1.2)  # the page is brought up to date meanwhile, and the focus stays

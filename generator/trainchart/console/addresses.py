@@ -14,6 +14,19 @@ def address_of(run: RunRef) -> str:
     return "/runs/" + "/".join(quote(part, safe="") for part in parts)
 
 
+def key_of(run: RunRef) -> str:
+    """Return the name of a run in queries: local/NAME or cluster/NAMESPACE/RELEASE/CHART."""
+    return "/".join([run.origin, run.release] if run.origin == LOCAL else run)
+
+
+def parse_key(key: str) -> RunRef | None:
+    """Return the run that a key names; None where none can have it."""
+    origin, *parts = key.split("/")
+    if origin == LOCAL and len(parts) == 1:
+        return parse_local(parts[0])
+    return parse_cluster(*parts) if origin == CLUSTER and len(parts) == 3 else None
+
+
 def parse_local(name: str) -> RunRef | None:
     """Return the local run that a decoded part of a path names; None where no run can have that name."""
     is_name = name not in ("", ".", "..") and "/" not in name and "\0" not in name

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from trainchart.console.addresses import address_of
+from trainchart.console.addresses import address_of, key_of
 from trainchart.console.phases import tone_of
 from trainchart.console.views import ListView, refer_to
 from trainchart.reports.report import LOCAL, Report
@@ -23,6 +23,8 @@ class Row:
     id: str
     """Of its element: the same as long as the run is there."""
     address: str
+    key: str
+    """By which it is chosen for a comparison."""
     tone: str
     cells: ListRow
     step: str
@@ -97,6 +99,7 @@ def _describe(report: Report) -> Row:
     return Row(
         id="row" + address_of(run).replace("/", ":"),
         address=address_of(run),
+        key=key_of(run),
         tone=tone_of(report.phase),
         cells=describe_row(report),
         step="–" if progress.step is None else f"{progress.step:,}",

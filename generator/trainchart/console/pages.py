@@ -7,13 +7,14 @@ later only the parts that have changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 
 from trainchart.console.addresses import address_of
+from trainchart.console.compare_page import describe_comparison
 from trainchart.console.list_page import describe_group, find_holdings
 from trainchart.console.run_page import describe_run
 from trainchart.console.views import ORIGINS, ListView, RunRef, RunView
@@ -101,6 +102,14 @@ class Pages:
         return {
             name: self._render(f"{name.replace('-', '_')}.html", run=run, view=view, page=page) for name in RUN_PARTS
         }
+
+    def compare(self, views: Sequence[RunView], stream: str, token: str) -> str:
+        """Return the page of several runs, all of which were read."""
+        return self._render("compare.html", parts=self.compare_parts(views), stream=stream, token=token)
+
+    def compare_parts(self, views: Sequence[RunView]) -> Parts:
+        """Return what changes on the page of several runs."""
+        return {"comparison": self._render("comparison.html", page=describe_comparison(views))}
 
     def _render(self, name: str, **values: Any) -> str:
         return self._environment.get_template(name).render(values)

@@ -57,7 +57,7 @@ def _fill_grid(comparison: Comparison, *, shows_all: bool) -> Iterator[Line]:
             yield Span(heading, HEADING), *titles
             titles = [Span("")] * len(titles)  # once is enough
         for row in rows:
-            texts = cut_alike([_describe(cell, row.unit) for cell in row.cells], _CELL_WIDTH - len(_STAR))
+            texts = cut_alike([describe_cell(cell, row.unit) for cell in row.cells], _CELL_WIDTH - len(_STAR))
             spans = (Span(f"{text}{_STAR}", BEST) if cell.is_best else Span(text, BAD if cell.value == FAILED else "")
                      for text, cell in zip(texts, row.cells, strict=True))  # fmt: skip
             yield Span(cut(row.name, _NAME_WIDTH)), *spans
@@ -84,7 +84,7 @@ def _split(widths: Sequence[int], width: int | None) -> Iterator[list[int]]:
     yield block
 
 
-def _describe(cell: Cell, unit: str) -> str:
+def describe_cell(cell: Cell, unit: str) -> str:
     """Return a cell in words: a question mark for what is not known, and a dash for nothing."""
     if not cell.is_known:
         return "?"

@@ -14,11 +14,20 @@ from trainchart.console.access import BODY_LIMIT, HEADERS, list_names
 from trainchart.console.io import app
 from trainchart.console.io.app import Console
 from trainchart.reports.report import CLUSTER, LOCAL
+from trainchart.reports.run_settings import RunSettings
 from trainchart.resources import read_console_files
 
 CODE = "the-code"
 BASE = "http://127.0.0.1:8123"
-PATHS = ("/", "/events", "/runs/local/exp-7", "/runs/local/exp-7/events", "/runs/cluster/team-a/exp-9/mnist", "/none")
+PATHS = (
+    "/compare?run=local/exp-7&run=local/exp-8",
+    "/",
+    "/events",
+    "/runs/local/exp-7",
+    "/runs/local/exp-7/events",
+    "/runs/cluster/team-a/exp-9/mnist",
+    "/none",
+)
 
 
 @pytest.fixture
@@ -133,6 +142,35 @@ def test_signing_out_ends_the_session_everywhere(user: TestClient) -> None:
     assert user.get("/").status_code == 401
 
 
+def test_runs_are_compared_with_the_settings_that_differ(source: MadeUpSource, user: TestClient) -> None:
+    for name, rate in (("exp-1", 0.1), ("exp-2", 0.25)):
+        source.add(make_report(name, settings=RunSettings("single", {}, {"learningRate": rate, "seed": 7}, {})))
+    page = user.get("/compare?run=local/exp-1&run=local/exp-2").text
+    differing, _, same = page.partition("<details>")
+    assert "hyperparameters.learningRate" in differing
+    assert "0.25" in differing
+    assert "hyperparameters.seed" in same
+    assert "trainchart compare exp-1 exp-2" in page
+    assert 'data-stream="/compare/events?run=local/exp-1&amp;run=local/exp-2"' in page
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("", 400),
+        ("run=local/exp-7", 400),
+        ("run=local/exp-7&run=local/exp-7", 400),
+        ("run=local/exp-7&run=local/..", 400),
+        ("run=local/exp-7&run=elsewhere/x", 400),
+        ("&".join(f"run=local/exp-{number}" for number in range(99)), 400),
+        ("run=local/exp-7&run=local/none", 404),
+        ("run=local/exp-7&run=cluster/team-a/exp-9/mnist", 200),
+    ],
+)
+def test_only_several_runs_that_are_there_are_compared(user: TestClient, query: str, code: int) -> None:
+    assert user.get(f"/compare?{query}").status_code == code
+
+
 def test_a_form_is_bounded(user: TestClient) -> None:
     for data in ({"code": "x" * BODY_LIMIT}, {f"field{number}": "x" for number in range(30)}):
         assert user.post("/sign-in", data=data).status_code == 413
@@ -165,10 +203,10 @@ def test_static_files_have_their_types(stranger: TestClient) -> None:
 
 
 def test_an_event_holds_no_line_breaks_of_others() -> None:
-    from trainchart.console.io.app import _event
+    from trainchart.console.io.streams import make_event
 
     text = "x\n\nevent: parts\ndata: {}"
-    lines = _event("parts", {"id": text}).splitlines()
+    lines = make_event("parts", {"id": text}).splitlines()
     assert lines[0] == "event: parts"
     assert json.loads(lines[1].removeprefix("data: ")) == {"id": text}
     assert lines[2:] == [""]

@@ -6,12 +6,9 @@ Every request passes `_Guard` first: the Host header, the session and, for what 
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import asdict
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
@@ -21,9 +18,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trainchart.console.access import BODY_LIMIT, HEADERS, is_same, refuse_host, refuse_origin
-from trainchart.console.addresses import parse_cluster, parse_local
+from trainchart.console.addresses import parse_cluster, parse_key, parse_local
+from trainchart.console.compare_page import RUNS_COMPARED
+from trainchart.console.curves import draw_comparison, draw_run
 from trainchart.console.io.feed import Feed
-from trainchart.console.pages import Pages, Parts
+from trainchart.console.io.streams import keep_alive, make_event, merge, send_changes
+from trainchart.console.pages import Pages
 from trainchart.console.views import ORIGINS, ListView, RunRef, RunView, Source
 from trainchart.reports.report import LOCAL
 
@@ -33,10 +33,7 @@ _CLUSTER_SECONDS = 2.0
 _PODS_PER_SECOND = 100
 """A release with a thousand pods is megabytes to list: it is asked for less often."""
 _PATIENCE_SECONDS = 0.6
-_BEAT_SECONDS = 15.0
-"""Between two signs of life of a stream that has nothing to send."""
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-Item = TypeVar("Item")
 
 
 class Console:
@@ -64,6 +61,8 @@ class Console:
         routes = [
             Route("/", self._show_list),
             Route("/events", self._stream_list),
+            Route("/compare", self._compare),
+            Route("/compare/events", self._stream_comparison),
             Route("/sign-in", self._sign_in, methods=["POST"]),
             Route("/sign-out", self._sign_out, methods=["POST"]),
             Route("/runs/local/{release}", self._show_run),
@@ -127,16 +126,16 @@ class Console:
     async def _stream_list(self, request: Request) -> Response:
         del request
 
-        return self._stream(_merge(*(self._follow(origin) for origin in ORIGINS)))
+        return self._stream(text async for _, text in merge([self._follow(origin) for origin in ORIGINS]))
 
-    async def _follow(self, origin: str) -> AsyncIterator[str]:
+    async def _follow(self, origin: str) -> AsyncGenerator[str, None]:
         """Yield an event whenever something of one origin has changed."""
         before = None
         async for view in self._lists[origin].listen():
             group = self._pages.list_group(origin, view)
             changed, before = group.changes_since(before), group
             if changed:
-                yield _event("parts", changed)
+                yield make_event("parts", changed)
 
     async def _show_run(self, request: Request) -> Response:
         run = _find_run(request)
@@ -151,10 +150,36 @@ class Console:
         run = _find_run(request)
         if run is None:
             return Response(status_code=404)
-        return self._stream(_run_events(self._feed(run).listen(), lambda view: self._pages.run_parts(run, view)))
+        readings = self._feed(run).listen()
+        return self._stream(send_changes(readings, lambda view: self._pages.run_parts(run, view), draw_run))
+
+    async def _compare(self, request: Request) -> Response:
+        runs = _find_runs(request)
+        if not 2 <= len(runs) <= RUNS_COMPARED:
+            refusal = f"Choose 2 to {RUNS_COMPARED} different runs on the page of all runs."
+            return HTMLResponse(self._pages.refusal("Nothing to compare", refusal), 400)
+        views = await asyncio.gather(*(feed.read_once() for feed in map(self._feed, runs)))
+        missing = [f"{run.release}: {view.error}" for run, view in zip(runs, views, strict=True) if not view.report]
+        if missing:
+            return HTMLResponse(self._pages.refusal("No such run", "; ".join(missing)), 404)
+        return HTMLResponse(self._pages.compare(views, f"/compare/events?{request.url.query}", self._token))
+
+    async def _stream_comparison(self, request: Request) -> Response:
+        runs = _find_runs(request)
+        if not 2 <= len(runs) <= RUNS_COMPARED:
+            return Response(status_code=404)
+        return self._stream(send_changes(self._collect(runs), self._pages.compare_parts, draw_comparison))
+
+    async def _collect(self, runs: Sequence[RunRef]) -> AsyncGenerator[Sequence[RunView], None]:
+        """Yield the newest view of every run, whenever one of them is read and all have been."""
+        views: dict[int, RunView] = {}
+        async for number, view in merge([self._feed(run).listen() for run in runs]):
+            views[number] = view
+            if len(views) == len(runs) and all(each.report for each in views.values()):
+                yield [views[each] for each in range(len(runs))]
 
     def _stream(self, events: AsyncIterator[str]) -> Response:
-        return StreamingResponse(_keep_alive(events, self._closing), media_type="text/event-stream")
+        return StreamingResponse(keep_alive(events, self._closing), media_type="text/event-stream")
 
     def _feed(self, run: RunRef) -> Feed[RunView]:
         self._runs = {known: feed for known, feed in self._runs.items() if known == run or not feed.is_idle}
@@ -232,6 +257,11 @@ def _find_run(request: Request) -> RunRef | None:
     return parse_local(parts["release"])
 
 
+def _find_runs(request: Request) -> list[RunRef]:
+    """Return the runs that a query names, each once."""
+    return list(dict.fromkeys(filter(None, map(parse_key, request.query_params.getlist("run")))))
+
+
 def _pause_list(origin: str, view: ListView) -> float:
     return _pause(origin, len(view.reports))
 
@@ -245,60 +275,3 @@ def _pause(origin: str, count: int) -> float:
     if origin == LOCAL:
         return _LOCAL_SECONDS + min(1.0, count / _RUNS_PER_SECOND)
     return _CLUSTER_SECONDS + count / _PODS_PER_SECOND
-
-
-async def _merge(*sources: AsyncIterator[Item]) -> AsyncIterator[Item]:
-    """Yield what any of the sources yields."""
-    queue: asyncio.Queue[Item] = asyncio.Queue()
-
-    async def drain(source: AsyncIterator[Item]) -> None:
-        async for item in source:
-            await queue.put(item)
-
-    tasks = [asyncio.create_task(drain(source)) for source in sources]
-    try:
-        while True:
-            yield await queue.get()
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
-async def _run_events(views: AsyncIterator[RunView], make: Callable[[RunView], Parts]) -> AsyncIterator[str]:
-    sent: Parts = {}
-    curves: object = None
-    async for view in views:
-        parts = make(view)
-        changed = {name: html for name, html in parts.items() if sent.get(name) != html}
-        sent |= changed
-        if changed:
-            yield _event("parts", changed)
-        if view.curves != curves:
-            curves = view.curves
-            yield _event("curves", {"since": view.curves_since, "curves": [asdict(curve) for curve in view.curves]})
-
-
-def _event(name: str, document: object) -> str:
-    # JSON has no line breaks of its own, so that one line holds it.
-    return f"event: {name}\ndata: {json.dumps(document)}\n\n"
-
-
-async def _keep_alive(events: AsyncIterator[str], closing: asyncio.Event) -> AsyncIterator[str]:
-    """Yield the events until the server closes, and a comment now and then, by which a lost connection is noticed."""
-    closed = asyncio.ensure_future(closing.wait())
-    upcoming = asyncio.ensure_future(_next(events))
-    try:
-        while not closed.done():
-            await asyncio.wait([upcoming, closed], timeout=_BEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            if upcoming.done():
-                yield upcoming.result()
-                upcoming = asyncio.ensure_future(_next(events))
-            else:
-                yield ": still here\n\n"
-    finally:
-        closed.cancel()
-        upcoming.cancel()
-
-
-async def _next(events: AsyncIterator[str]) -> str:
-    return await anext(events)

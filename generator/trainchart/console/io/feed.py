@@ -20,11 +20,12 @@ class Feed(Generic[Reading]):
         self._latest: Reading | None = None
         self._listeners: set[asyncio.Queue[Reading | Exception]] = set()
         self._task: asyncio.Task[None] | None = None
+        self._was_used = False
 
     @property
     def is_idle(self) -> bool:
-        """Whether no one listens and nothing is being read."""
-        return not self._listeners and self._task is None
+        """Whether no one listens any more and nothing is being read."""
+        return self._was_used and not self._listeners and self._task is None
 
     async def listen(self) -> AsyncGenerator[Reading, None]:
         """Yield a reading that is not older than a pause, and then the newest one whenever there is another.
@@ -33,6 +34,7 @@ class Feed(Generic[Reading]):
         """
         own: asyncio.Queue[Reading | Exception] = asyncio.Queue()
         self._listeners.add(own)
+        self._was_used = True
         if self._latest is not None:
             own.put_nowait(self._latest)
         if self._task is None:

@@ -1,7 +1,7 @@
 // Draws one small chart a scalar with uPlot. Names and numbers of others are set as text.
 
 const HEIGHT = 150;
-const charts = new Map(); // name → {chart, figure, readout}
+const charts = new Map(); // name → {chart, figure, readout, canvas, shown, data}
 
 // A canvas does not know the page's variables, and a variable is not resolved until a property uses it.
 function colour(name) {
@@ -19,20 +19,33 @@ const spellShort = (value) => {
   return value.toLocaleString("en", { maximumFractionDigits: 4 });
 };
 
-function describe(curve) {
-  const last = curve.steps.length - 1;
-  const points = `${curve.steps.length} ${last ? "points" : "point"}`;
-  return `${curve.name}: ${spell(curve.values[last])} at step ${curve.steps[last]}, from ${spell(curve.values[0])} at step ${curve.steps[0]}, ${points}`;
+const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3], [4, 4], [12, 3], [2, 5], [7, 2, 2, 2]];
+// The colours of console.css, by the place of a run on the page.
+const colourOf = (line) => colour(line.title ? `--line-${line.number % 8}` : "--accent");
+
+function describeLine(line) {
+  const last = line.steps.length - 1;
+  const points = `${line.steps.length} ${last ? "points" : "point"}`;
+  return `${spell(line.values[last])} at step ${line.steps[last]}, from ${spell(line.values[0])} at step ${line.steps[0]}, ${points}`;
 }
 
-function makeFigure(curve, holder) {
+function describe(chart) {
+  return `${chart.name}: ${chart.lines.map((line) => (line.title ? `${line.title} ` : "") + describeLine(line)).join("; ")}`;
+}
+
+// All lines over the same steps: uPlot draws one x axis.
+function join(lines) {
+  return lines.length === 1 ? [lines[0].steps, lines[0].values] : uPlot.join(lines.map((line) => [line.steps, line.values]));
+}
+
+function makeFigure(chart, holder) {
   const figure = document.createElement("figure");
   const caption = document.createElement("figcaption");
   const name = document.createElement("span");
   const readout = document.createElement("b");
   const canvas = document.createElement("div");
-  name.textContent = curve.name;
-  name.title = curve.name;
+  name.textContent = chart.name;
+  name.title = chart.name;
   canvas.setAttribute("role", "img");
   caption.append(name, readout);
   figure.append(caption, canvas);
@@ -41,14 +54,23 @@ function makeFigure(curve, holder) {
 }
 
 function show(entry, index) {
-  const { curve, readout } = entry;
-  const at = index ?? curve.steps.length - 1;
-  readout.textContent = `${spell(curve.values[at])} @ ${curve.steps[at]?.toLocaleString("en") ?? "–"}`;
+  const { lines } = entry.shown;
+  const [steps, ...values] = entry.data;
+  const at = index ?? steps.length - 1;
+  const step = `step ${steps[at]?.toLocaleString("en") ?? "–"}`;
+  if (lines.length === 1) entry.readout.textContent = `${spell(values[0][at])} @ ${step}`;
+  else entry.readout.textContent = index == null ? "" : `${step}: ${lines.map((_, number) => spell(values[number][at])).join(" · ")}`;
 }
 
 function makeChart(entry) {
   const axis = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui", size: 28 };
-  const isShort = entry.curve.steps.length < 30;
+  const series = entry.shown.lines.map((line) => ({
+    stroke: colourOf(line),
+    dash: DASHES[line.number % DASHES.length],
+    width: 1.6,
+    spanGaps: true,
+    points: { show: line.steps.length < 30, size: 4 },
+  }));
   return new uPlot(
     {
       width: entry.canvas.clientWidth || 300,
@@ -60,39 +82,43 @@ function makeChart(entry) {
         { ...axis, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? spellShort(tick) : "")) },
         { ...axis, size: 58, values: (_, ticks) => ticks.map(spellShort) },
       ],
-      series: [{}, { stroke: colour("--accent"), width: 1.6, points: { show: isShort, size: 4 } }],
-      hooks: { setCursor: [(chart) => show(entry, chart.cursor.idx)] },
+      series: [{}, ...series],
+      hooks: { setCursor: [(drawn) => show(entry, drawn.cursor.idx)] },
     },
-    [entry.curve.steps, entry.curve.values],
+    entry.data,
     entry.canvas,
   );
 }
 
+const linesOf = (chart) => chart.lines.map((line) => `${line.number} ${line.title} ${line.steps.length < 30}`).join("\n");
+
 export function drawCurves(message) {
   const section = document.getElementById("run-curves");
   const holder = section.querySelector(".curves");
-  section.hidden = !message.curves.length;
+  section.hidden = !message.charts.length;
   document.getElementById("curves-since").textContent = message.since
     ? `since this console first read the run, ${new Date(message.since * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`
     : "by step";
-  const wanted = new Set(message.curves.map((curve) => curve.name));
+  const wanted = new Map(message.charts.map((chart) => [chart.name, linesOf(chart)]));
   for (const [name, entry] of charts) {
-    if (wanted.has(name)) continue;
+    if (wanted.get(name) === linesOf(entry.shown)) continue;
     entry.chart.destroy();
     entry.figure.remove();
     charts.delete(name);
   }
-  for (const curve of message.curves) {
-    let entry = charts.get(curve.name);
+  for (const chart of message.charts) {
+    let entry = charts.get(chart.name);
+    const data = join(chart.lines);
     if (entry) {
-      entry.curve = curve;
-      entry.chart.setData([curve.steps, curve.values]);
+      entry.shown = chart;
+      entry.data = data;
+      entry.chart.setData(data);
     } else {
-      entry = { curve, ...makeFigure(curve, holder) };
+      entry = { shown: chart, data, ...makeFigure(chart, holder) };
       entry.chart = makeChart(entry);
-      charts.set(curve.name, entry);
+      charts.set(chart.name, entry);
     }
-    entry.canvas.setAttribute("aria-label", describe(curve));
+    entry.canvas.setAttribute("aria-label", describe(chart));
     show(entry);
   }
 }

@@ -1,5 +1,6 @@
 // Keeps a page up to date: parts of it come as HTML that the server has escaped, curves as numbers.
 
+import { applyChoice } from "/static/choice.js";
 import { applyFilters, setUpFilters } from "/static/filters.js";
 import { drawCurves } from "/static/curves.js";
 import { morph } from "/static/morph.js";
@@ -25,6 +26,7 @@ function replaceParts(parts) {
     else location.reload(); // a page that began without its run
   }
   applyFilters();
+  applyChoice();
   const log = document.querySelector(".log");
   if (follows) scrollToEnd(log);
 }
@@ -46,6 +48,7 @@ function connect() {
 }
 
 setUpFilters();
+applyChoice();
 scrollToEnd(document.querySelector(".log"));
 connect();
 // Browsers allow six connections to a server, and each page that shows something holds one.
