@@ -192,3 +192,12 @@ def test_hostile_names_do_not_steer_the_terminal() -> None:
     shown = call("exp-1", "exp-5").stdout
     assert "\x1b" not in shown and "\u202e" not in shown
     assert "hyperparameters.red" in shown
+
+
+def test_list_shows_local_runs_below_releases(api: SmallApi) -> None:
+    done = CliRunner().invoke(app, ("list",))
+    assert done.exit_code == 0, done.exception
+    releases, local = done.stdout.split("\n\n")
+    assert [line.split()[1] for line in releases.splitlines()] == ["RELEASE", "exp1"]
+    assert [line.split()[0] for line in local.splitlines()] == ["LOCAL", "exp-1", "exp-2"]
+    assert "rate=0.01, seed=1" in local

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 _EXAMPLES = """
 Examples:
 
-  trainchart compare mnist-1 mnist-2              two local runs
+  trainchart compare mnist-1 mnist-2
 
-  trainchart compare exp-1 exp-2 exp-3 -n team-a  three releases of a cluster
+  trainchart compare exp-1 exp-2 exp-3 -n team-a    releases of a cluster
 
-  trainchart compare exp-1 exp-2 --all            with the settings that are the same
+  trainchart compare exp-1 exp-2 --all              equal settings, too
 
-  trainchart compare exp-1 exp-2 --format json    every row, for a program
+  trainchart compare exp-1 exp-2 --format json      every row
 """
 _STYLES = {"heading": "bold", "best": "bold green", "bad": "red"}
 
@@ -55,7 +55,8 @@ def _compare(
 
     Each run is a column. A setting is named as in the values of its chart, so that --set takes it. A dash stands for
     nothing, as of a value that the chart decides; a question mark for what is not known. A star marks the best value
-    of a row, where its name says which direction is better, as those of losses, errors and accuracies do.
+    of a row, where its name says which direction is better, as those of losses, errors and accuracies do, or where
+    earlyStopMode says it.
 
     A local run comes before a release of the same name; --namespace or --context always means releases.
     """

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from trainchart.reports.metric_names import HIGHER, find_better
+from trainchart.reports.metric_names import HIGHER, LOWER, find_better
 from trainchart.reports.report import LOCAL, Report
 from trainchart.reports.timing import find_seconds, find_start
 from trainchart_runtime.run.state import FAILED
@@ -59,6 +59,8 @@ class Cell:
     is_best: bool = False
 
 
+_DIRECTIONS = {"min": LOWER, "max": HIGHER}
+"""By the training library's hyperparameter earlyStopMode."""
 UNKNOWN = Cell(is_known=False)
 NOTHING = Cell()
 
@@ -109,7 +111,9 @@ def compare_reports(reports: Sequence[Report]) -> Comparison:
         settings=tuple(_list_settings(reports)),
         results=tuple(_list_results(reports)),
         metrics=tuple(
-            mark_best(Row(name, tuple(Cell(as_json(each.get(name))) for each in metrics), better=find_better(name)))
+            mark_best(
+                Row(name, tuple(Cell(as_json(each.get(name))) for each in metrics), better=_find_better(name, reports))
+            )
             for name in _merge_keys(metrics)
         ),
     )
@@ -128,6 +132,17 @@ def name_runs(reports: Sequence[Report]) -> list[str]:
         number = Counter(titles)
         titles = [title if number[title] == 1 else name(each) for title, each in zip(titles, reports, strict=True)]
     return titles
+
+
+def _find_better(metric: str, reports: Sequence[Report]) -> str:
+    """Return which direction of a metric is better: as the runs stop early for it, else as its name says."""
+    every = [report.settings.hyperparameters or {} for report in reports]
+    asked = {
+        _DIRECTIONS.get(str(each.get("earlyStopMode")), "")
+        for each in every
+        if each.get("earlyStopMetric") == metric.rpartition("/")[2]
+    } - {""}
+    return (asked.pop() if len(asked) == 1 else "") if asked else find_better(metric)
 
 
 def mark_best(row: Row) -> Row:

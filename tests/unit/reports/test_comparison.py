@@ -137,6 +137,21 @@ def test_best_metric_is_marked_where_the_direction_is_known() -> None:
     assert best("accuracy", float("inf"), 0.5, 10**400) == [False, False, True]
 
 
+@pytest.mark.parametrize(
+    ("modes", "better"), [(("max", "max"), HIGHER), (("min", "auto"), LOWER), (("min", "max"), ""), (("auto", "x"), "")]
+)
+def test_early_stop_says_which_direction_is_better(modes: tuple[str, str], better: str) -> None:
+    reports = [
+        make_report(
+            f"exp-{at}",
+            metrics={"evaluator/margin": at},
+            hyperparameters={"earlyStopMetric": "margin", "earlyStopMode": mode},
+        )
+        for at, mode in enumerate(modes)
+    ]
+    assert find_row("evaluator/margin", *reports).better == better
+
+
 def test_faster_run_is_marked_and_shorter_one_is_not() -> None:
     slow, fast = make_report(), dataclasses.replace(make_report("b"), progress=Progress(1000, 900.0))
     assert [cell.is_best for cell in find_row("examples/s", slow, fast).cells] == [False, True]
