@@ -147,6 +147,15 @@ def test_same_release_under_two_names_is_refused(api: SmallApi) -> None:
     assert isinstance(call("exp1", "exp9", "-n", NAMESPACE).exception, NotFound)
 
 
+def test_folders_of_local_runs_stand_beside_releases(api: SmallApi, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(RUNS / "exp-2")
+    folders = (f"./{RUNS}/exp-1", f"{tmp_path}/link")
+    document = json.loads(call(*folders, "exp1", "-n", NAMESPACE, "--format", "json").stdout)
+    assert [run["title"] for run in document["runs"]] == ["exp-1", "exp-2", "exp1"]
+    assert call("exp-1", folders[0]).exception.message.endswith("are the same run")  # type: ignore[union-attr]
+    assert isinstance(call("exp-1", f"./{'x' * 5000}").exception, NotFound)
+
+
 def test_damaged_run_is_an_error_of_its_own() -> None:
     (RUNS / "exp-2" / "run.json").write_text("{")
     done = call("exp-1", "exp-2")

@@ -10,11 +10,13 @@ from trainchart.actions.status import open_run
 from trainchart.actions.support.cluster_access import Place
 from trainchart.actions.support.run_lookup import RunAddress
 from trainchart.errors import NotFound, Problem, ToolError, TrainchartError, UsageError
+from trainchart.local.io.release_folder import RUN_FILE
+from trainchart.local.io.run_report import read_report
 from trainchart.reports.report import LOCAL, Report
 
 
 def read_reports(names: Sequence[str], place: Place, runs_folder: Path) -> list[Report]:
-    """Return the report of each run, in the order of their names.
+    """Return the report of each run, in the order of their names; a name may be the folder of a local run.
 
     Raises:
         UsageError: fewer than two names, an empty one, or two of one run.
@@ -27,13 +29,21 @@ def read_reports(names: Sequence[str], place: Place, runs_folder: Path) -> list[
     reports, refused = [], []
     for name in names:
         try:
-            reports.append(open_run(RunAddress(name, place, runs_folder))())
+            reports.append(_read_report(name, place, runs_folder))
         except (NotFound, ToolError) as error:
             refused.append(error)
     if refused:
         raise _join(refused)
     _refuse_doubles(names, reports)
     return reports
+
+
+def _read_report(name: str, place: Place, runs_folder: Path) -> Report:
+    folder = Path(os.path.realpath(name))
+    # Unlike Path.is_file, this takes a name of any length.
+    if "/" in name and os.path.isfile(folder / RUN_FILE):  # noqa: PTH113
+        return read_report(folder)
+    return open_run(RunAddress(name, place, runs_folder))()
 
 
 def _join(errors: Sequence[TrainchartError]) -> TrainchartError:

@@ -38,7 +38,8 @@ def _compare(
     runs: Annotated[
         list[str],
         typer.Argument(
-            help="Names of two or more runs or releases; RELEASE/CHART where a release holds several training runs.",
+            help="Two or more: names of local runs, releases (RELEASE/CHART where one holds several training runs), "
+            "or folders of local runs, such as ../old/.trainchart/runs/exp-7.",
             metavar="RUN RUN...",
             show_default=False,
             autocompletion=complete.other_runs,
@@ -58,7 +59,7 @@ def _compare(
     of a row, where its name says which direction is better, as those of losses, errors and accuracies do, or where
     earlyStopMode says it.
 
-    A local run comes before a release of the same name; --namespace or --context always means releases.
+    A local run comes before a release of the same name; with --namespace or --context, names are those of releases.
     """
     from trainchart.actions.compare import read_reports
     from trainchart.actions.support.cluster_access import Place
