@@ -142,6 +142,26 @@ def test_a_failed_run_shows_why_and_what_to_do(failed: str, open_tab: Callable[.
     assert tab.complaints == []
 
 
+def test_a_run_is_stopped_from_its_page(
+    project: Project, open_tab: Callable[..., Tab], take: Callable[..., None]
+) -> None:
+    process = project.train("mnist-5", "train")
+    wait_until(lambda: list(project.runs.glob("mnist-5/claims/*checkpoints")), "the run starts")
+    project.set_step("mnist-5", 40)
+    tab = open_tab()
+    tab.go("/runs/local/mnist-5")
+    expect(tab.page.locator(".facts")).to_contain_text("40")
+    tab.page.get_by_text("Stop …").click()
+    expect(tab.page.get_by_text("Runs trainchart stop mnist-5")).to_be_visible()
+    take(tab, "stop-light")
+    tab.page.get_by_role("button", name="Stop mnist-5").click()
+    expect(tab.page.get_by_role("status").filter(has_text="asked to stop")).to_be_visible()
+    expect(tab.page.locator(".head .phase")).to_have_text("Stopped")
+    expect(tab.page.get_by_text("Stop …")).to_have_count(0)
+    assert process.wait(20) != 0
+    assert tab.complaints == []
+
+
 def test_runs_are_compared_side_by_side(
     project: Project, training: str, failed: str, open_tab: Callable[..., Tab], take: Callable[..., None]
 ) -> None:

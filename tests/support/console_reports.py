@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trainchart.console.views import ListView, RunRef, RunView, refer_to
+from trainchart.console.views import ListView, Notice, RunRef, RunView, refer_to
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import CLUSTER, FROM_RECORD, LOCAL, PodReport, Progress, Report, RoleReport, TrainingKey
 from trainchart.reports.run_settings import RoleSettings, RunSettings
@@ -92,6 +92,8 @@ class MadeUpSource:
     local: ListView = field(default_factory=lambda: ListView(read_at=NOW))
     cluster: ListView = field(default_factory=lambda: ListView(is_asked=False))
     runs: dict[RunRef, RunView] = field(default_factory=dict)
+    acts: list[tuple[RunRef, str]] = field(default_factory=list)
+    notice: Notice = field(default_factory=lambda: Notice("it was done"))
 
     def add(self, report: Report, **more: Any) -> RunView:
         lines = (LogLine("2027-01-15T08:00:00.000000Z", "worker-0", "step 1200"),)
@@ -102,6 +104,10 @@ class MadeUpSource:
         else:
             self.cluster = replace(self.cluster, reports=(*self.cluster.reports, report), is_asked=True)
         return view
+
+    def act(self, run: RunRef, verb: str) -> Notice:
+        self.acts.append((run, verb))
+        return self.notice
 
     def watch_list(self, origin: str) -> Callable[[], ListView]:
         return lambda: self.local if origin == LOCAL else self.cluster

@@ -21,7 +21,7 @@ from trainchart.actions.support.run_lookup import RunAddress
 from trainchart.checkpoints.listing import CheckpointList
 from trainchart.console.access import is_loopback
 from trainchart.console.pages import Pages
-from trainchart.console.views import LINES_SHOWN, ListView, RunRef, RunView, refer_to
+from trainchart.console.views import LINES_SHOWN, ListView, Notice, RunRef, RunView, refer_to
 from trainchart.errors import NotFound, ToolError, TrainchartError, UsageError
 from trainchart.local.io import run_report
 from trainchart.local.io.curve_file import read_points
@@ -62,6 +62,25 @@ class RunSource:
 
     def watch_run(self, run: RunRef) -> Callable[[], RunView]:
         return _RunWatch(self._scope, run, self._keep_points).read
+
+    def act(self, run: RunRef, verb: str) -> Notice:
+        # With it come the models of charts, which nothing else of the console needs.
+        from trainchart.actions.control import Controlled, control_run
+        from trainchart.cluster.control import Verb
+
+        def describe(controlled: Controlled) -> str:
+            sets = ", ".join(f"{name}={value}" for name, value in controlled.change.sets.items())
+            unchanged = "" if controlled.is_changed else "; nothing was changed"
+            kept = f"; kept changes made outside the chart: {', '.join(controlled.kept)}" if controlled.kept else ""
+            note = f"; note: {controlled.note}" if controlled.note else ""
+            return f"{f'set {sets}' if sets else controlled.change.done}{unchanged}{kept}{note}"
+
+        try:
+            find_run(self._scope, run)
+            return Notice(f"{run.release}: {describe(control_run(address_of(self._scope, run), Verb(verb)))}")
+        except TrainchartError as error:
+            problems = "".join(f"; {problem.message}" for problem in error.problems)
+            return Notice(f"{verb} was refused: {_in_words(error)}{problems}", is_bad=True)
 
     def _watch_local(self) -> Callable[[], ListView]:
         known: dict[Path, tuple[object, Report]] = {}
@@ -142,14 +161,10 @@ class _RunWatch:
 
     @property
     def _address(self) -> RunAddress:
-        run, scope = self.run, self.scope
-        if run.origin == LOCAL:
-            return RunAddress(run.release, Place(), scope.runs_folder)
-        return RunAddress(f"{run.release}/{run.chart}", Place(scope.place.context, run.namespace), scope.runs_folder)
+        return address_of(self.scope, self.run)
 
     def _read(self) -> RunView:
-        if self.run.origin == LOCAL and not holds_run(self.scope.runs_folder / self.run.release):
-            raise NotFound(f"there is no local run {self.run.release!r} in {self.scope.runs_folder}")
+        find_run(self.scope, self.run)
         self._look = self._look or open_run(self._address)
         report = self._look()
         lines, notes = self._read_lines()
@@ -208,6 +223,19 @@ class _RunWatch:
         return None
 
 
+def address_of(scope: Scope, run: RunRef) -> RunAddress:
+    """Return the run as the actions of commands are given it."""
+    if run.origin == LOCAL:
+        return RunAddress(run.release, Place(), scope.runs_folder)
+    return RunAddress(f"{run.release}/{run.chart}", Place(scope.place.context, run.namespace), scope.runs_folder)
+
+
+def find_run(scope: Scope, run: RunRef) -> None:
+    """Raise NotFound for a local run that is not there: a name alone could also mean a release."""
+    if run.origin == LOCAL and not holds_run(scope.runs_folder / run.release):
+        raise NotFound(f"there is no local run {run.release!r} in {scope.runs_folder}")
+
+
 def _in_words(error: TrainchartError) -> str:
     return f"{error.message} ({error.hint})" if error.hint else error.message
 
@@ -231,6 +259,6 @@ def open_console(scope: Scope, host: str, port: int, *, opens_browser: bool, tel
             f"the console needs {error.name}, which is not installed", hint="pip install 'trainchart[console]'"
         ) from error
     templates = {name: content.decode() for name, content in read_console_files("templates").items()}
-    pages = Pages(templates, __version__)
+    pages = Pages(templates, __version__, scope.place.context)
     static = read_console_files("static")
     serve_console(RunSource(scope), pages, static, host, port, opens_browser=opens_browser, tell=tell)

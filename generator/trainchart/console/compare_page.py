@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainchart.console.addresses import address_of
 from trainchart.console.list_page import describe_staleness
+from trainchart.console.offers import name_run
 from trainchart.console.phases import tone_of
 from trainchart.console.views import RunView, refer_to
 from trainchart.reports.comparison import Cell, Row, compare_reports, name_runs
 from trainchart.reports.comparison_text import describe_cell
-from trainchart.reports.report import Report
+from trainchart.reports.report import LOCAL, Report
 from trainchart_runtime.run.state import FAILED
 
 RUNS_COMPARED = 24
@@ -38,10 +40,11 @@ class ComparePage:
     """Settings in which no two runs are known to differ."""
     stale: Sequence[str]
     command: str
+    """Empty where no one command names all of the runs."""
 
 
-def describe_comparison(views: Sequence[RunView]) -> ComparePage:
-    """Return the page of runs that were all read."""
+def describe_comparison(views: Sequence[RunView], context: str = "") -> ComparePage:
+    """Return the page of runs that were all read; `context` is what the console was given of the kubeconfig's."""
     reports = list_reports(views)
     comparison = compare_reports(reports)
     differing = [row for row in comparison.settings if row.differs]
@@ -54,8 +57,15 @@ def describe_comparison(views: Sequence[RunView]) -> ComparePage:
         sections=[(title, [_describe(row) for row in rows]) for title, rows in sections if rows],
         same=[_describe(row) for row in comparison.settings if not row.differs],
         stale=[describe_staleness(view.error, view.read_at) for view in views if view.error],
-        command=" ".join(report.key.release for report in reports),
+        command=_find_command(reports, context),
     )
+
+
+def _find_command(reports: Sequence[Report], context: str) -> str:
+    # The name of a local run may hold anything.
+    names = [shlex.quote(each.key.release) if each.origin == LOCAL else each.key.release for each in reports]
+    places = {name_run(each, context).removeprefix(name) for each, name in zip(reports, names, strict=True)}
+    return f"trainchart compare {' '.join(names)}{places.pop()}" if len(places) == 1 else ""
 
 
 def list_reports(views: Sequence[RunView]) -> list[Report]:

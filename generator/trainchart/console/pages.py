@@ -17,13 +17,22 @@ from trainchart.console.addresses import address_of
 from trainchart.console.compare_page import describe_comparison
 from trainchart.console.list_page import describe_group, find_holdings
 from trainchart.console.run_page import describe_run
-from trainchart.console.views import ORIGINS, ListView, RunRef, RunView
+from trainchart.console.views import ORIGINS, ListView, Notice, RunRef, RunView
 from trainchart.reports.text import describe_bytes, describe_seconds, describe_time
 from trainchart_runtime.log_text import clean
 
 Parts = dict[str, str]
 """Id of an element → its HTML, that element included."""
-RUN_PARTS = ("run-head", "run-why", "run-problems", "run-pods", "run-settings", "run-checkpoints", "run-logs")
+RUN_PARTS = (
+    "run-head",
+    "run-actions",
+    "run-why",
+    "run-problems",
+    "run-pods",
+    "run-settings",
+    "run-checkpoints",
+    "run-logs",
+)
 
 
 _ROWS = "<!--rows-->"
@@ -54,7 +63,9 @@ class GroupHtml:
 class Pages:
     """Makes pages from templates, which are given by name."""
 
-    def __init__(self, templates: Mapping[str, str], version: str) -> None:
+    def __init__(self, templates: Mapping[str, str], version: str, context: str = "") -> None:
+        """`context` is the kubeconfig's that the user named; commands that pages show have it, too."""
+        self._context = context
         self._environment = Environment(
             loader=DictLoader(templates),
             autoescape=True,
@@ -90,18 +101,18 @@ class Pages:
         frame = self._render("list_group.html", group=group, holdings=find_holdings(view.reports))
         return GroupHtml(f"group-{origin}", frame, rows)
 
-    def run(self, run: RunRef, view: RunView, token: str) -> str:
+    def run(self, run: RunRef, view: RunView, token: str, notice: Notice | None = None) -> str:
         """Return the page of one run."""
-        return self._render("run.html", run=run, parts=self.run_parts(run, view), address=address_of(run), token=token)
+        parts = self.run_parts(run, view, token, notice)
+        return self._render("run.html", run=run, parts=parts, address=address_of(run), token=token)
 
-    def run_parts(self, run: RunRef, view: RunView) -> Parts:
+    def run_parts(self, run: RunRef, view: RunView, token: str, notice: Notice | None = None) -> Parts:
         """Return what changes on the page of one run; only its head where it was never read."""
+        values = {"run": run, "view": view, "notice": notice, "token": token, "address": address_of(run)}
         if view.report is None:
-            return {"run-head": self._render("run_head.html", run=run, view=view, page=None)}
-        page = describe_run(view, view.report)
-        return {
-            name: self._render(f"{name.replace('-', '_')}.html", run=run, view=view, page=page) for name in RUN_PARTS
-        }
+            return {"run-head": self._render("run_head.html", **values, page=None)}
+        page = describe_run(view, view.report, self._context)
+        return {name: self._render(f"{name.replace('-', '_')}.html", **values, page=page) for name in RUN_PARTS}
 
     def compare(self, views: Sequence[RunView], stream: str, token: str) -> str:
         """Return the page of several runs, all of which were read."""
@@ -109,7 +120,7 @@ class Pages:
 
     def compare_parts(self, views: Sequence[RunView]) -> Parts:
         """Return what changes on the page of several runs."""
-        return {"comparison": self._render("comparison.html", page=describe_comparison(views))}
+        return {"comparison": self._render("comparison.html", page=describe_comparison(views, self._context))}
 
     def _render(self, name: str, **values: Any) -> str:
         return self._environment.get_template(name).render(values)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.console.list_page import describe_staleness
+from trainchart.console.offers import Offer, list_offers, name_run
 from trainchart.console.phases import tone_of
 from trainchart.console.views import RunView
 from trainchart.reports.report import LOCAL, PodReport, Report, RoleReport
@@ -77,6 +78,7 @@ class RunPage:
     next_step: str
     command: str
     """The arguments with which every command finds the run."""
+    offers: Sequence[Offer]
     roles: Sequence[tuple[RoleReport, str]]
     """Each with what its pods ask for."""
     strategy: str
@@ -92,8 +94,8 @@ class RunPage:
     log: Sequence[LogRow]
 
 
-def describe_run(view: RunView, report: Report) -> RunPage:
-    """Return the page of a run that was read."""
+def describe_run(view: RunView, report: Report, context: str = "") -> RunPage:
+    """Return the page of a run that was read; `context` is what the console was given of the kubeconfig's."""
     explained = view.why or report
     pods = report.pods
     shown = None if pods is None else [_describe_pod(pod, report.now) for pod in _choose_pods(pods)]
@@ -108,7 +110,8 @@ def describe_run(view: RunView, report: Report) -> RunPage:
         waiting=_find_waiting(report),
         why=list(_explain(explained)),
         next_step=advise(explained),
-        command=report.address,
+        command=name_run(report, context),
+        offers=list_offers(report, context),
         roles=[(role, _describe_resources(report.settings.roles.get(role.role))) for role in report.roles],
         strategy=report.settings.strategy,
         pods=shown,

@@ -66,6 +66,14 @@ class RunView:
     """Whether there is no such run (any more)."""
 
 
+@dataclass(frozen=True)
+class Notice:
+    """What came of something that a user did about a run."""
+
+    text: str
+    is_bad: bool = False
+
+
 class Source(Protocol):
     """What the console looks at. What it returns is called again and again, from any thread, one call at a time."""
 
@@ -74,3 +82,6 @@ class Source(Protocol):
 
     def watch_run(self, run: RunRef) -> Callable[[], RunView]:
         """Return what reads one run; it never raises for what is wrong with a cluster or a folder."""
+
+    def act(self, run: RunRef, verb: str) -> Notice:
+        """Do what a verb of offers.py says, and return what came of it; refusals are notices, too."""

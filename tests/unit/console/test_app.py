@@ -13,6 +13,7 @@ from tests.support.console_reports import MadeUpSource, make_failed, make_pages,
 from trainchart.console.access import BODY_LIMIT, HEADERS, list_names
 from trainchart.console.io import app
 from trainchart.console.io.app import Console
+from trainchart.console.views import RunRef
 from trainchart.reports.report import CLUSTER, LOCAL
 from trainchart.reports.run_settings import RunSettings
 from trainchart.resources import read_console_files
@@ -133,6 +134,26 @@ def test_changes_need_origin_and_token(user: TestClient, origin: str | None) -> 
     done = user.post("/sign-out", data={"token": token}, headers=headers)
     assert done.status_code == (303 if origin == BASE else 403)
     assert user.get("/").status_code == (401 if origin == BASE else 200)
+
+
+@pytest.mark.parametrize("token", ["", "wrong", "right"])
+def test_an_action_needs_the_token_and_says_what_came_of_it(source: MadeUpSource, user: TestClient, token: str) -> None:
+    page = user.get("/runs/local/exp-7").text
+    assert "trainchart stop exp-7" in page
+    data = {"token": find_token(page) if token == "right" else token}
+    done = user.post("/runs/local/exp-7/stop", data=data, headers={"origin": BASE})
+    assert done.status_code == (303 if token == "right" else 403)
+    assert source.acts == ([(RunRef(LOCAL, "", "exp-7", ""), "stop")] if token == "right" else [])
+    assert ("it was done" in user.get("/runs/local/exp-7").text) == (token == "right")
+    assert "it was done" not in user.get("/runs/local/exp-8").text
+
+
+@pytest.mark.parametrize("path", ["/runs/local/exp-7/delete", "/runs/local/exp-7/events", "/runs/local/%2e%2e/stop"])
+def test_unknown_actions_do_nothing(source: MadeUpSource, user: TestClient, path: str) -> None:
+    data = {"token": find_token(user.get("/").text)}
+    assert user.post(path, data=data, headers={"origin": BASE}).status_code in (404, 405)
+    assert user.get("/runs/local/exp-7/stop").status_code in (404, 405)
+    assert source.acts == []
 
 
 def test_signing_out_ends_the_session_everywhere(user: TestClient) -> None:

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from tests.support.console_reports import HOSTILE, NOW, MadeUpSource, make_failed, make_hostile, make_pages, make_report
+from trainchart.console.compare_page import describe_comparison
 from trainchart.console.list_page import describe_group
 from trainchart.console.pages import GroupHtml
 from trainchart.console.run_page import describe_run
@@ -100,6 +101,12 @@ def test_of_a_thousand_pods_the_odd_ones_are_shown() -> None:
     assert page.pods_left == 997
 
 
+def test_the_command_of_a_comparison_names_its_runs() -> None:
+    views = [RunView(make_report(name, origin=CLUSTER)) for name in ("a", "b")]
+    assert describe_comparison(views, "prod").command == "trainchart compare a b -n team-a --context prod"
+    assert describe_comparison([*views, RunView(make_report())], "prod").command == ""
+
+
 def test_pods_that_could_not_be_read_are_not_shown_as_none() -> None:
     assert "The pods could not be read." in show(make_report(pods=None))
 
@@ -112,7 +119,7 @@ def make_all_pages(text: str) -> list[str]:
         PAGES.run(refer_to(report), view, "token"),
         PAGES.list({LOCAL: ListView((report,), (text,), error=text, read_at=NOW), CLUSTER: ListView()}, "token"),
         PAGES.run(RunRef(LOCAL, "", text, ""), RunView(error=text), "token"),
-        PAGES.compare([view, MadeUpSource().add(make_report())], text, "token"),
+        PAGES.compare([view, MadeUpSource().add(make_hostile(f"{text}2"))], text, "token"),
         PAGES.refusal(text, text),
         PAGES.sign_in(text),
     ]

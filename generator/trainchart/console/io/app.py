@@ -6,7 +6,9 @@ Every request passes `_Guard` first: the Host header, the session and, for what 
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from functools import partial
 from urllib.parse import parse_qs
@@ -18,13 +20,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trainchart.console.access import BODY_LIMIT, HEADERS, is_same, refuse_host, refuse_origin
-from trainchart.console.addresses import parse_cluster, parse_key, parse_local
+from trainchart.console.addresses import address_of, parse_cluster, parse_key, parse_local
 from trainchart.console.compare_page import RUNS_COMPARED
 from trainchart.console.curves import draw_comparison, draw_run
-from trainchart.console.io.feed import Feed
+from trainchart.console.io.feed import Feed, call_in_thread
 from trainchart.console.io.streams import keep_alive, make_event, merge, send_changes
-from trainchart.console.pages import Pages
-from trainchart.console.views import ORIGINS, ListView, RunRef, RunView, Source
+from trainchart.console.offers import VERBS
+from trainchart.console.pages import Pages, Parts
+from trainchart.console.views import ORIGINS, ListView, Notice, RunRef, RunView, Source
 from trainchart.reports.report import LOCAL
 
 _LOCAL_SECONDS = 0.5
@@ -33,6 +36,7 @@ _CLUSTER_SECONDS = 2.0
 _PODS_PER_SECOND = 100
 """A release with a thousand pods is megabytes to list: it is asked for less often."""
 _PATIENCE_SECONDS = 0.6
+_NOTICE_SECONDS = 60.0
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -50,6 +54,7 @@ class Console:
         self._token = secrets.token_urlsafe(32)
         self._lists = {origin: Feed(source.watch_list(origin), partial(_pause_list, origin)) for origin in ORIGINS}
         self._runs: dict[RunRef, Feed[RunView]] = {}
+        self._notices: dict[RunRef, tuple[float, Notice]] = {}
         self._closing = asyncio.Event()
 
     def close(self) -> None:
@@ -69,6 +74,8 @@ class Console:
             Route("/runs/local/{release}/events", self._stream_run),
             Route("/runs/cluster/{namespace}/{release}/{chart}", self._show_run),
             Route("/runs/cluster/{namespace}/{release}/{chart}/events", self._stream_run),
+            Route("/runs/local/{release}/{verb}", self._act, methods=["POST"]),
+            Route("/runs/cluster/{namespace}/{release}/{chart}/{verb}", self._act, methods=["POST"]),
             Route("/static/{path:path}", self._send_static),
         ]
         return _Guard(Starlette(routes=routes, exception_handlers={404: self._not_found, 500: self._failed}), self)
@@ -144,14 +151,31 @@ class Console:
             return HTMLResponse(
                 self._pages.refusal("No such run", view.error if view else "No run has this name."), 404
             )
-        return HTMLResponse(self._pages.run(run, view, self._token))
+        return HTMLResponse(self._pages.run(run, view, self._token, self._find_notice(run)))
 
     async def _stream_run(self, request: Request) -> Response:
         run = _find_run(request)
         if run is None:
             return Response(status_code=404)
         readings = self._feed(run).listen()
-        return self._stream(send_changes(readings, lambda view: self._pages.run_parts(run, view), draw_run))
+
+        def make(view: RunView) -> Parts:
+            return self._pages.run_parts(run, view, self._token, self._find_notice(run))
+
+        return self._stream(send_changes(readings, make, draw_run))
+
+    async def _act(self, request: Request) -> Response:
+        run, verb = _find_run(request), request.path_params["verb"]
+        if run is None or verb not in VERBS:
+            return HTMLResponse(self._pages.refusal("No such action", "Go back to the run."), 404)
+        notice = await call_in_thread(partial(self._source.act, run, verb))
+        self._notices[run] = (time.monotonic(), notice)
+        return RedirectResponse(address_of(run), 303)
+
+    def _find_notice(self, run: RunRef) -> Notice | None:
+        """Return what came of the last action about a run, as long as it is news."""
+        at, notice = self._notices.get(run, (-math.inf, None))
+        return notice if time.monotonic() - at < _NOTICE_SECONDS else None
 
     async def _compare(self, request: Request) -> Response:
         runs = _find_runs(request)

@@ -58,7 +58,7 @@ class Feed(Generic[Reading]):
     async def _work(self) -> None:
         try:
             while self._listeners:
-                self._latest = await _call_in_thread(self._read)
+                self._latest = await call_in_thread(self._read)
                 self._tell(self._latest)
                 await asyncio.sleep(self._pause(self._latest))
         except Exception as error:
@@ -71,7 +71,7 @@ class Feed(Generic[Reading]):
             listener.put_nowait(news)
 
 
-async def _call_in_thread(call: Callable[[], Reading]) -> Reading:
+async def call_in_thread(call: Callable[[], Reading]) -> Reading:
     """Return what a call returns; its thread does not keep the program, as those of an executor would."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Reading] = loop.create_future()

@@ -1,0 +1,81 @@
+"""What the console reads: local runs again only where something may have changed, and refusals in words."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from trainchart.actions.console import RunSource, Scope
+from trainchart.actions.support.cluster_access import Place
+from trainchart.console.views import RunRef
+from trainchart.local.io import run_report
+from trainchart.reports.report import CLUSTER, LOCAL
+
+RUN = RunRef(LOCAL, "", "exp-1", "")
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a run that is over, and no cluster."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "runs" / "exp-1"
+    folder.mkdir(parents=True)
+    record = {"release": "exp-1", "chart": "mnist-0.1.0", "target": "mnist", "deciding": [], "pods": []}
+    (folder / "run.json").write_text(json.dumps(record))
+    (folder / "result.json").write_text(json.dumps({"verdict": "Succeeded"}))
+    (folder / "curves.jsonl").write_text('{"task": "chief-0", "at": 1, "step": 5, "values": {"loss": 0.5}}\n')
+    return tmp_path / "runs"
+
+
+def make_source(runs: Path, **more: bool) -> RunSource:
+    return RunSource(Scope(Place(), runs, **more))
+
+
+def test_a_run_that_is_over_is_read_once_until_it_changes(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, read = run_report.read_report, []
+    monkeypatch.setattr(run_report, "read_report", lambda folder: (read.append(folder.name), whole(folder))[1])
+    look = make_source(runs).watch_list(LOCAL)
+    phases = [[report.phase for report in look().reports] for _ in range(3)]
+    assert (phases, read) == ([["Succeeded"]] * 3, ["exp-1"])
+    (runs / "exp-1" / "result.json").write_text(json.dumps({"verdict": "Stopped"}))
+    os.utime(runs / "exp-1" / "result.json", ns=(1, 1))
+    assert [report.phase for report in look().reports] == ["Stopped"]
+
+
+def test_a_damaged_run_is_noted_and_hides_no_other(runs: Path) -> None:
+    (runs / "exp-2").mkdir()
+    (runs / "exp-2" / "run.json").write_text("{")
+    view = make_source(runs).watch_list(LOCAL)()
+    assert [report.key.release for report in view.reports] == ["exp-1"]
+    assert "exp-2/run.json is damaged" in view.notes[0]
+
+
+def test_a_cluster_that_is_not_configured_is_an_error_in_words(runs: Path) -> None:
+    view = make_source(runs).watch_list(CLUSTER)()
+    assert view.error
+    assert view.read_at == 0
+    assert make_source(runs, looks_at_cluster=False).watch_list(CLUSTER)().is_asked is False
+
+
+def test_a_run_has_its_curves_and_is_kept_when_it_is_removed(runs: Path) -> None:
+    look = make_source(runs).watch_run(RUN)
+    assert [(curve.name, curve.steps) for curve in look().curves] == [("loss", (5,))]
+    (runs / "exp-1" / "run.json").unlink()
+    gone = look()
+    assert gone.is_missing
+    assert gone.report is not None
+
+
+def test_what_an_action_refuses_is_said(runs: Path) -> None:
+    source = make_source(runs)
+    assert source.act(RUN, "stop").text == "exp-1: the run is over already: Succeeded; nothing was changed"
+    suspended = source.act(RUN, "suspend")
+    assert suspended.is_bad
+    assert "is a local run" in suspended.text
+    missing = source.act(RunRef(LOCAL, "", "none", ""), "stop")
+    assert missing.is_bad
+    assert "there is no local run 'none'" in missing.text
