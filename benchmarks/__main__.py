@@ -23,6 +23,7 @@ from benchmarks.page import dump_section, replace_sections
 from benchmarks.peers import measure_peers
 from benchmarks.publishing import measure_publishing
 from benchmarks.scale import measure_scale
+from benchmarks.serving import measure_serving
 from benchmarks.storage import measure_storage
 from tests.cluster.testcluster.machine import find_obstacle
 from tests.cluster.testcluster.programs import find_program
@@ -82,6 +83,12 @@ BENCHES = {
         "The launcher is a second Python interpreter beside the program's own.",
     ),
     "library": Bench("The training library", lambda _: measure_library()),
+    "serving": Bench(
+        "The model server",
+        lambda _: measure_serving(),
+        "Each request is read, queued, answered and written in Python, which costs more than a small network does, and "
+        "the client takes its share of the same cores. The more a request computes, the less that counts.",
+    ),
     "peers": Bench("Compared with other tools", lambda _: measure_peers(find_program("helm-4"))),
     "publishing": Bench("Publish into a large index", lambda _: measure_publishing(find_program("helm-4"))),
     "console": Bench(

@@ -93,7 +93,7 @@ def test_no_client_notices_that_versions_change(base: Path, half: Path, third: P
 def program(base: Path) -> Iterator[subprocess.Popen[str]]:
     """The server as a process of its own."""
     ports = ["--rest-api-port=0", "--port=0", "--host=127.0.0.1"]
-    flags = ["--model_name=half", f"--model_base_path={base}", "--drain_delay_seconds=1.5", *ports]
+    flags = ["--model_name=half", f"--model_base_path={base}", "--drain_delay_seconds=4", *ports]
     command = [sys.executable, "-m", "trainchart_serving", *flags]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         yield process
@@ -120,16 +120,15 @@ def test_sigterm_drains_without_a_lost_request(program: subprocess.Popen[str]) -
     clients.wait(20)
     request = predict_pb2.PredictRequest()
     request.model_spec.name, request.model_spec.signature_name = "half", "spin"
-    request.inputs["turns"].CopyFrom(tf.make_tensor_proto(np.int32(8000)))
+    request.inputs["turns"].CopyFrom(tf.make_tensor_proto(np.int32(12000)))
     with grpc.insecure_channel(rpc) as channel:
         program.send_signal(signal.SIGTERM)
         wait_until(lambda: get(rest, "/readyz") == 503, "the server is not ready any more")
         assert get(rest, "/healthz") == 200
         # Load balancers learn of it meanwhile: what they still send is answered.
         clients.wait(20)
-        slow = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict.future(request, timeout=60)
-        clients.wait(5)
         clients.end()
+        slow = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict.future(request, timeout=60)
         assert np.isfinite(slow.result().outputs["sum"].float_val[0])
     assert program.stderr is not None
     log = program.stderr.read()

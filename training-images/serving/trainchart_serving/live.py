@@ -17,7 +17,7 @@ from pathlib import Path
 
 from trainchart_serving.content import Stamp, read_stamp
 from trainchart_serving.failures import Code, ServingError
-from trainchart_serving.model import Model, load_model, release_memory
+from trainchart_serving.model import Model, load_model, settle_memory
 from trainchart_serving.versions import VersionPolicy, choose_next, choose_retired, list_versions
 from trainchart_serving.warmup import warm_up
 
@@ -72,6 +72,7 @@ def prepare_model(folder: Path, version: int, expected: str | None, batch_exampl
     """Return the version, loaded and warmed up. Raises ServingError."""
     model = load_model(folder, version, expected)
     warm_up(model, folder, batch_examples)
+    settle_memory()
     return model
 
 
@@ -253,7 +254,7 @@ class LiveModel:
         ended = [number for number, each in sorted(self._status.items()) if each.state is State.END]
         for number in [number for number in ended if number not in self._broken][:-_MOST_ENDED]:
             del self._status[number]
-        await asyncio.to_thread(release_memory)
+        await asyncio.to_thread(settle_memory)
         log.info("unloaded version %d of %s", version, self.name)
 
 

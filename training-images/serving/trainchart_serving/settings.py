@@ -42,7 +42,8 @@ def parse_settings(arguments: Sequence[str]) -> Settings:
     """Return the settings of a command line; a wrong one ends the program with a message, exit code 2."""
     parser = _make_parser()
     given = parser.parse_args([_normalize(argument) for argument in arguments])
-    threads = given.num_batch_threads or os.cpu_count() or 1
+    # A call computes on several cores by itself: with a thread for each, small batches get into each other's way.
+    threads = given.num_batch_threads or max(1, (os.cpu_count() or 1) // 2)
     return Settings(
         model_name=given.model_name,
         model_base_path=Path(given.model_base_path),
@@ -84,7 +85,7 @@ def _make_parser() -> argparse.ArgumentParser:
     add("--enable_batching", type=_switch, nargs="?", const=True, default=True, help="join requests")
     add("--max_batch_size", type=_count, default=32, help="examples in one call of the model")
     add("--batch_timeout_micros", type=_whole, default=0, help="how long a request waits for others to join")
-    add("--num_batch_threads", type=_whole, default=0, help="calls of the model at once; 0: one for each CPU")
+    add("--num_batch_threads", type=_whole, default=0, help="calls of the model at once; 0: one for two CPUs")
     add("--max_enqueued_requests", type=_count, default=1000, help="requests that may wait; others get 503")
     add("--max_request_bytes", type=_count, default=16 * 2**20, help="size of a request; larger ones get 413")
     add("--rest_api_timeout_in_ms", type=_count, default=30000, help="time for the answer of REST")

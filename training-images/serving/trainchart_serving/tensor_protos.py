@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.framework import tensor_pb2
 
 from trainchart_serving.failures import invalid
 
@@ -52,9 +53,7 @@ def dump_tensor(array: np.ndarray[Any, Any], *, is_packed: bool = False) -> Any:
     field = _FIELDS.get(array.dtype.name)
     if field is None or (is_packed and field != "string_val"):
         return tf.make_tensor_proto(array)
-    proto = tf.make_tensor_proto(0.0)
-    proto.Clear()
-    proto.dtype = tf.as_dtype(array.dtype).as_datatype_enum
+    proto = tensor_pb2.TensorProto(dtype=tf.as_dtype(array.dtype).as_datatype_enum)
     for size in array.shape:
         proto.tensor_shape.dim.add().size = size
     getattr(proto, field).extend(array.ravel().tolist())
