@@ -11,10 +11,15 @@
 {{- include "digits.partName" (dict "context" . "part" "state") -}}
 {{- end -}}
 
+{{- /* The run's record on the cluster; an empty object also where the cluster cannot be asked. */}}
+{{- define "digits.state" -}}
+{{- $record := lookup "v1" "ConfigMap" .Release.Namespace (include "digits.stateName" .) -}}
+{{- get (get $record "data" | default dict) "state.json" | default "{}" -}}
+{{- end -}}
+
 {{- /* Whether the run has ended, by its record on the cluster; empty also where the cluster cannot be asked. */}}
 {{- define "digits.isOver" -}}
-{{- $record := lookup "v1" "ConfigMap" .Release.Namespace (include "digits.stateName" .) -}}
-{{- $state := get (get $record "data" | default dict) "state.json" | default "{}" | fromJson -}}
+{{- $state := include "digits.state" . | fromJson -}}
 {{- $isSame := eq (toString (get $state "runId")) (include "digits.text" .Values.run.id) -}}
 {{- if and $isSame (has (get $state "phase") (list "Succeeded" "Failed" "Stopped")) -}}
 true

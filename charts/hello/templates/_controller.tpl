@@ -11,10 +11,15 @@
 {{- include "hello.partName" (dict "context" . "part" "state") -}}
 {{- end -}}
 
+{{- /* The run's record on the cluster; an empty object also where the cluster cannot be asked. */}}
+{{- define "hello.state" -}}
+{{- $record := lookup "v1" "ConfigMap" .Release.Namespace (include "hello.stateName" .) -}}
+{{- get (get $record "data" | default dict) "state.json" | default "{}" -}}
+{{- end -}}
+
 {{- /* Whether the run has ended, by its record on the cluster; empty also where the cluster cannot be asked. */}}
 {{- define "hello.isOver" -}}
-{{- $record := lookup "v1" "ConfigMap" .Release.Namespace (include "hello.stateName" .) -}}
-{{- $state := get (get $record "data" | default dict) "state.json" | default "{}" | fromJson -}}
+{{- $state := include "hello.state" . | fromJson -}}
 {{- $isSame := eq (toString (get $state "runId")) (include "hello.text" .Values.run.id) -}}
 {{- if and $isSame (has (get $state "phase") (list "Succeeded" "Failed" "Stopped")) -}}
 true

@@ -39,7 +39,9 @@ its place in the values. Included by the refusals.
 {{- $arguments := . -}}
 {{- range $key := list "commonLabels" "commonAnnotations" "labels" "podLabels" "podAnnotations" "affinity" "envFrom" "extraVolumes" "resourceClaims" "extraManifests" "subPath" -}}
 {{- $value := get $arguments.settings $key -}}
-{{- range $name := regexFindAll "\\$\\(TRAINCHART_[^)\" ]*\\)?" (toJson $value) -1 -}}
+{{- /* Kubernetes fills in other names for itself in some places, but not in a subPath. */ -}}
+{{- $pattern := ternary "\\$\\([^)\" ]*\\)?" "\\$\\(TRAINCHART_[^)\" ]*\\)?" (eq $key "subPath") -}}
+{{- range $name := regexFindAll $pattern (toJson $value) -1 -}}
 {{- if not (has $name (list "$(TRAINCHART_RELEASE)" "$(TRAINCHART_NAMESPACE)")) -}}
 {{- fail (printf "%s%s: %s is not known here: use $(TRAINCHART_RELEASE) or $(TRAINCHART_NAMESPACE)" $arguments.where $key $name) -}}
 {{- end -}}

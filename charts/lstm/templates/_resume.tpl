@@ -50,6 +50,11 @@ which the pods of this one see read-only. Their claim has the name that this cha
 {{- end -}}
 
 {{- define "lstm.refuseResume" -}}
+{{- /* The values of an upgrade replace what `trainchart rerun` has set: without run.id, the first run would begin again. */}}
+{{- $runId := get (include "lstm.state" . | fromJson) "runId" | default "" | toString -}}
+{{- if and .Release.IsUpgrade $runId (eq (include "lstm.text" .Values.run.id) "") -}}
+{{- fail (printf "run.id: the values have none, so they would end run %s of this release and begin another; set run.id=%s and run.resume=latest, use --reuse-values, or set a new run.id" $runId $runId) -}}
+{{- end -}}
 {{- with include "lstm.text" .Values.run.resumeRelease -}}
 {{- $volume := $.Values.volumes.checkpoints | default dict -}}
 {{- if not $volume -}}

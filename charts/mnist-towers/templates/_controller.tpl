@@ -11,10 +11,15 @@
 {{- include "mnist-towers.partName" (dict "context" . "part" "state") -}}
 {{- end -}}
 
+{{- /* The run's record on the cluster; an empty object also where the cluster cannot be asked. */}}
+{{- define "mnist-towers.state" -}}
+{{- $record := lookup "v1" "ConfigMap" .Release.Namespace (include "mnist-towers.stateName" .) -}}
+{{- get (get $record "data" | default dict) "state.json" | default "{}" -}}
+{{- end -}}
+
 {{- /* Whether the run has ended, by its record on the cluster; empty also where the cluster cannot be asked. */}}
 {{- define "mnist-towers.isOver" -}}
-{{- $record := lookup "v1" "ConfigMap" .Release.Namespace (include "mnist-towers.stateName" .) -}}
-{{- $state := get (get $record "data" | default dict) "state.json" | default "{}" | fromJson -}}
+{{- $state := include "mnist-towers.state" . | fromJson -}}
 {{- $isSame := eq (toString (get $state "runId")) (include "mnist-towers.text" .Values.run.id) -}}
 {{- if and $isSame (has (get $state "phase") (list "Succeeded" "Failed" "Stopped")) -}}
 true

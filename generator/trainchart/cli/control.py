@@ -106,6 +106,8 @@ def _control(
     elif change.sets:
         said = ", ".join(f"{name}={value}" for name, value in change.sets.items())
         print_line(f"{report.key.release}: set {said}; see: trainchart status {report.address}")
+        if "run.id" in change.sets:
+            print_note("give later upgrades these values as well, or --reuse-values: other values are of another run")
         if controlled.kept:
             print_note(f"kept changes made outside the chart: {_shorten(controlled.kept)}")
         if controlled.note:

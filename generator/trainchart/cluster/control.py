@@ -11,7 +11,8 @@ from typing import Any
 from trainchart.cluster.helm_record import HelmRelease
 from trainchart.reports.report import FROM_RECORD, Report
 from trainchart_runtime.run.plan import DESIRED_RUNNING, DESIRED_STOPPED, DESIRED_SUSPENDED
-from trainchart_runtime.run.state import STOPPING, SUSPENDED
+from trainchart_runtime.run.state import FAILED, STOPPING, SUSPENDED
+from trainchart_training.saving.resume import NEVER
 
 
 class Verb(enum.StrEnum):
@@ -87,7 +88,9 @@ def _resolve(verb: Verb, report: Report, installed: HelmRelease, resume: str) ->
     run: Mapping[str, Any] = installed.values["run"]
     wanted, asked = DESIRED[verb], run.get("desiredState")
     if verb is Verb.rerun:
-        return Change(sets=_ask_for_run(run, resume) | {"run.id": make_run_id(report.now), "run.desiredState": wanted})
+        return Change(
+            sets=_ask_for_run(run, resume, report) | {"run.id": make_run_id(report.now), "run.desiredState": wanted}
+        )
     if verb is Verb.stop and (report.is_over or report.phase == STOPPING):
         return Change(done=f"the run is over already: {report.phase}")
     if asked == wanted and (report.phase == SUSPENDED) == (wanted == DESIRED_SUSPENDED):
@@ -95,10 +98,12 @@ def _resolve(verb: Verb, report: Report, installed: HelmRelease, resume: str) ->
     return Change(sets={"run.desiredState": wanted})
 
 
-def _ask_for_run(run: Mapping[str, Any], resume: str) -> dict[str, str]:
+def _ask_for_run(run: Mapping[str, Any], resume: str, report: Report) -> dict[str, str]:
     """Return how a new run begins: from the release's own checkpoints, or new."""
-    # What the first run began from, it has copied.
-    released = {"run.resumeRelease": ""} if run.get("resumeRelease") else {}
+    # What the run before began from, it has copied. One that has failed without a step may never have done so.
+    has_begun = report.phase != FAILED or report.progress.step is not None
+    is_released = run.get("resumeRelease") and (has_begun or resume == NEVER)
+    released = {"run.resumeRelease": ""} if is_released else {}
     return released if str(run.get("resume")) == resume else {**released, "run.resume": resume}
 
 

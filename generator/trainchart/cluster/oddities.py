@@ -41,7 +41,10 @@ _OF_EVALUATORS = (
     "An evaluator ends once it has measured the checkpoint of the last step: it waits in vain for one that was never "
     "saved. "
 )
-_RESTORED = re.compile(r"\b(restor(ed|ing)|resum(ed|ing))\b", re.IGNORECASE)
+_RESTORED = re.compile(
+    r"\b(?:restor(?:ed|ing)|resum(?:ed|ing)|nothing left to do)\b(?:.*?\bstep (\d+))?", re.IGNORECASE
+)
+"""What a program says that begins from a checkpoint, with the step where it tells that."""
 
 
 def find_oddities(
@@ -133,16 +136,20 @@ def _find_idle_success(report: Report, seen: Snapshot, record: Record) -> Iterat
     if outcome is None or state is None or outcome.result != SUCCEEDED or report.source != FROM_RECORD:
         return
     kept = [line for log in record.logs if log.pod == outcome.pod for line in log.lines]
-    restored = next((line for line in (*kept, *outcome.lines) if _RESTORED.search(line)), "")
-    if not restored or outcome.step != state.first_step:
+    found = next((found for line in (*kept, *outcome.lines) if (found := _RESTORED.search(line))), None)
+    if found is None or outcome.step != state.first_step:
         return
+    # Of a short run, the first step that was seen may be its last: where the log tells the step, that counts.
+    if outcome.step is not None and found[1] and int(found[1]) < outcome.step:
+        return
+    restored = found.string
     where = "it reported none" if outcome.step is None else f"the first that it reported was {outcome.step}, its last"
     claims = sorted(_list_claims(seen))
     place = f" in {list_names([f'the claim {claim}' for claim in claims])}" if claims else ""
     yield (
         f"succeeded without a step of its own: {where}, and its log says: {restored.strip()}. "
         f"What an earlier run left{place} was at its end already. To train, give the run a claim or "
-        "volumes.checkpoints.subPath of its own, or more steps or epochs, and rerun it"
+        "volumes.checkpoints.subPath of its own, or more steps or epochs, and rerun it; --resume never starts over"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from tests.small_cluster.cluster_objects import NOW
 from trainchart.cluster.control import Verb, decide_change
 from trainchart.cluster.helm_record import HelmRecordError, HelmRelease, choose_record, parse_release
-from trainchart.reports.report import FROM_PODS, FROM_RECORD, Report, TrainingKey
+from trainchart.reports.report import FROM_PODS, FROM_RECORD, Progress, Report, TrainingKey
 
 KEY = TrainingKey("team-a", "exp1", "mnist")
 
@@ -54,6 +55,17 @@ NEW_RUN = {"run.id": "2027-01-15-080000", "run.desiredState": "running", "run.re
 def test_what_is_set(verb: Verb, phase: str, run: dict[str, Any], sets: dict[str, str]) -> None:
     change = decide_change(verb, report(phase), installed(run=run))
     assert (change.refusal, dict(change.sets), bool(change.done)) == ("", sets, not sets)
+
+
+@pytest.mark.parametrize(
+    ("phase", "step", "is_kept"), [("Failed", None, True), ("Failed", 3, False), ("Stopped", None, False)]
+)
+def test_the_other_release_is_kept_where_nothing_has_begun(phase: str, step: int | None, is_kept: bool) -> None:
+    run = {"resume": 45, "resumeRelease": "exp-6"}
+    seen = replace(report(phase), progress=Progress(step=step))
+    sets = decide_change(Verb.rerun, seen, installed(run=run), "latest").sets
+    assert sets["run.resume"] == "latest"
+    assert ("run.resumeRelease" not in sets) == is_kept
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,9 @@ def test_run_that_waits_for_its_evaluator_says_until_when() -> None:
     [
         (None, None, "restored epoch 15 from /checkpoints/ckpt-15", True),
         (945, 945, "Resuming from step 945", True),
+        (60, 60, "restored step 60 from /checkpoints/ckpt-60", True),
+        (None, None, "nothing left to do: step 60 in /checkpoints is the end of the training", True),
+        (80, 80, "restored step 40 from /checkpoints/ckpt-40", False),
         (945, 3, "restored epoch 0", False),
         (945, None, "restored epoch 15", False),
         (None, None, "trained", False),

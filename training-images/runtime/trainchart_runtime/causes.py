@@ -311,13 +311,13 @@ START_DEADLINE = Cause(
 ACTIVE_DEADLINE = Cause(
     "active-deadline",
     "The run took longer than allowed, so all of its pods were stopped.",
-    "Raise run.activeDeadline, or train for fewer steps; a new run.id continues from the last checkpoint.",
+    "Raise run.activeDeadline, or train for fewer steps. trainchart rerun continues from the last checkpoint.",
     RESTART_NEVER,
 )
 STOPPED = Cause(
     "stopped",
     "The run was stopped on request.",
-    "Nothing to do. A new run.id continues from the last checkpoint.",
+    "Nothing to do. trainchart rerun continues from the last checkpoint.",
     RESTART_NEVER,
 )
 PORT_IN_USE = Cause(

@@ -11,10 +11,15 @@
 {{- include "parameter-server.partName" (dict "context" . "part" "state") -}}
 {{- end -}}
 
+{{- /* The run's record on the cluster; an empty object also where the cluster cannot be asked. */}}
+{{- define "parameter-server.state" -}}
+{{- $record := lookup "v1" "ConfigMap" .Release.Namespace (include "parameter-server.stateName" .) -}}
+{{- get (get $record "data" | default dict) "state.json" | default "{}" -}}
+{{- end -}}
+
 {{- /* Whether the run has ended, by its record on the cluster; empty also where the cluster cannot be asked. */}}
 {{- define "parameter-server.isOver" -}}
-{{- $record := lookup "v1" "ConfigMap" .Release.Namespace (include "parameter-server.stateName" .) -}}
-{{- $state := get (get $record "data" | default dict) "state.json" | default "{}" | fromJson -}}
+{{- $state := include "parameter-server.state" . | fromJson -}}
 {{- $isSame := eq (toString (get $state "runId")) (include "parameter-server.text" .Values.run.id) -}}
 {{- if and $isSame (has (get $state "phase") (list "Succeeded" "Failed" "Stopped")) -}}
 true

@@ -1,0 +1,187 @@
+"""A model goes live from the release that trained it: docs/families.md, "Model servers".
+
+The tests go on from each other: a training's export is served, a second version takes over under load, and what is not
+what was pinned takes no request.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from lightkube.core.client import Client
+from lightkube.resources.apps_v1 import Deployment
+from lightkube.resources.core_v1 import Pod
+
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.images.plan import SERVING_IMAGE
+from tests.cluster.testcluster.pods import dump_objects, plan_namespace, plan_pod
+from tests.cluster.testcluster.releases import (
+    PROJECT,
+    TRAINING_GROUP,
+    Release,
+    make_mnist_chart,
+    make_values,
+    merge_values,
+)
+from tests.cluster.testcluster.runs import CONTROLLED, wait_for_phase
+from tests.cluster.testcluster.serving_client import ServingClient, start_client
+
+pytestmark = pytest.mark.cluster
+
+SPEC = PROJECT / "chart-templates" / "model-server" / "tests" / "digits-prod.yaml"
+CLAIM = "exp-7-mnist-checkpoints"
+SECONDS = 120
+
+
+@pytest.fixture(scope="module")
+def elsewhere(admin: Access, module_namespace: str) -> Iterator[str]:
+    name = f"{module_namespace}-elsewhere"
+    admin.kubectl("apply", "-f", "-", text=dump_objects(plan_namespace(name, purpose="shop")))
+    yield name
+    admin.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def content(admin: Access, module_namespace: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The content hash of the export of a release that has trained."""
+    chart = make_mnist_chart(tmp_path_factory.mktemp("chart"), "single", {"worker": {}})
+    values = merge_values(make_values("mnist", ("worker",), maxSteps=40, checkpointSteps=40), CONTROLLED)
+    trained = Release(admin, module_namespace, "exp-7", chart, values)
+    trained.install()
+    wait_for_phase(trained, "Succeeded", deadline_seconds=SECONDS)
+    command = "sha256sum /volume/saved_model/SHA256SUMS"
+    pod = plan_pod("hashes", command, claim=CLAIM, fs_group=TRAINING_GROUP, is_read_only=True)
+    admin.kubectl("apply", "-n", module_namespace, "-f", "-", text=dump_objects(pod))
+    return "sha256:" + admin.wait_for_log("hashes", namespace=module_namespace).split()[0]
+
+
+@pytest.fixture(scope="module")
+def server(admin: Access, module_namespace: str, content: str, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """Two pods that serve version 40, for clients in namespaces of the shop."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "models").mkdir()
+    shutil.copy(SPEC, folder / "models" / "digits-prod.yaml")
+    subprocess.run([sys.executable, "-m", "trainchart", "generate"], cwd=folder, check=True, capture_output=True)
+    repository, _, tag = SERVING_IMAGE.rpartition(":")
+    values = {
+        "image": {"repository": repository, "tag": tag},
+        "model": {"version": 40, "content": content},
+        "resources": {"requests": {"cpu": "100m", "memory": "512Mi"}},
+        "network": {"from": [{"namespaceSelector": {"matchLabels": {"purpose": "shop"}}}]},
+    }
+    release = Release(admin, module_namespace, "digits", folder / "charts" / "digits-prod", values)
+    release.install()
+    wait_for_rollout(release, 40)
+    return release
+
+
+@pytest.fixture(scope="module")
+def shop(admin: Access, server: Release, elsewhere: str) -> ServingClient:
+    """A client in the other namespace that never stops to ask."""
+    client = start_client(admin, elsewhere, "shop", f"digits.{server.namespace}.svc", "digits", rate=100)
+    client.wait_for_more(20)
+    return client
+
+
+def serve(server: Release, version: int, **values: object) -> Release:
+    """Upgrade to another version of the model."""
+    changes = {"model": {"version": version}, **values}
+    release = dataclasses.replace(server, values=merge_values(server.values, changes))
+    release.upgrade()
+    return release
+
+
+def wait_for_rollout(release: Release, version: int) -> None:
+    """Wait until all pods serve a version, and no other pod is left."""
+
+    def is_done(client: Client) -> bool:
+        found = client.get(Deployment, release.name, namespace=release.namespace)
+        assert found.spec and found.spec.replicas and found.spec.template.metadata
+        annotations = found.spec.template.metadata.annotations or {}
+        status = found.status
+        return (
+            annotations["trainchart/version"] == str(version)
+            and status is not None
+            and (status.observedGeneration or 0) >= (found.metadata.generation if found.metadata else 0)
+            and status.updatedReplicas == status.availableReplicas == status.replicas == found.spec.replicas
+        )
+
+    what = f"{release.name} with version {version}"
+    release.access.wait_for(is_done, what, namespace=release.namespace, deadline_seconds=SECONDS)
+
+
+def test_the_service_answers_who_is_allowed(admin: Access, server: Release, shop: ServingClient) -> None:
+    assert shop.read()["failed"] == 0, shop.read()
+    assert set(shop.read()["versions"]) == {"40"}
+    # The namespace of the servers themselves is not on the list.
+    start_client(admin, server.namespace, "stranger", "digits", "digits", rate=1)
+    refused = '{"waits": "timed out"}'
+
+    def is_refused(_: Client) -> bool:
+        return refused in admin.kubectl("logs", "stranger", "-n", server.namespace, check=False)
+
+    admin.wait_for(is_refused, "a stranger that is refused", namespace=server.namespace)
+    admin.kubectl("delete", "pod/stranger", "-n", server.namespace, "--grace-period=0")
+    admin.run([server.helm, "test", server.name, f"--namespace={server.namespace}"])
+
+
+def test_no_request_fails_while_a_version_takes_over(admin: Access, server: Release, shop: ServingClient) -> None:
+    """Nor while a pod is deleted and a node is drained."""
+    new = serve(server, 41)
+    wait_for_rollout(new, 41)
+    # Nodes hear of a pod's end a moment later; until then it goes on answering.
+    before = shop.wait_for_more(200)["versions"]["40"]
+    assert shop.wait_for_more(100)["versions"]["40"] == before, "a version that was replaced still answers"
+
+    pod = next(iter(new.pods(admin.client(), "model-server")))
+    admin.kubectl("delete", f"pod/{pod}", "-n", new.namespace, "--wait=false")
+    shop.wait_for_more(100)
+    wait_for_rollout(new, 41)
+    own = admin.client().get(Pod, shop.name, namespace=shop.namespace).spec
+    node = "node2" if own and own.nodeName == "node1" else "node1"
+    try:
+        admin.kubectl(
+            "drain",
+            node,
+            "--ignore-daemonsets",
+            "--delete-emptydir-data",
+            f"--pod-selector=app.kubernetes.io/instance={new.name}",
+        )
+        shop.wait_for_more(100)
+    finally:
+        admin.kubectl("uncordon", node)
+    wait_for_rollout(new, 41)
+    counts = shop.read()
+    assert counts["failed"] == 0, counts
+    assert counts["sent"] > 500
+
+
+def test_an_export_that_is_not_what_was_pinned_takes_no_request(
+    admin: Access, server: Release, shop: ServingClient
+) -> None:
+    spoil = "python3 -c \"open('/volume/saved_model/saved_model.pb', 'ab').write(b'x')\""
+    pod = plan_pod("spoils", spoil, claim=CLAIM, fs_group=TRAINING_GROUP)
+    pod["spec"]["securityContext"]["runAsUser"] = TRAINING_GROUP
+    admin.kubectl("apply", "-n", server.namespace, "-f", "-", text=dump_objects(pod))
+    admin.wait_for_log("spoils", namespace=server.namespace)
+    new = serve(server, 42)
+
+    def read_message(client: Client) -> str | None:
+        for pod in new.pods(client, "model-server").values():
+            for status in (pod.status.initContainerStatuses or []) if pod.status else []:
+                for state in (status.state, status.lastState):
+                    if state and state.terminated and state.terminated.exitCode:
+                        return state.terminated.message or ""
+        return None
+
+    message = admin.wait_for(read_message, "a refused export", namespace=server.namespace)
+    assert "the files differ from SHA256SUMS: changed: saved_model.pb" in message
+    assert set(shop.wait_for_more(100)["versions"]) == {"40", "41"}
+    admin.run([server.helm, "rollback", server.name, f"--namespace={server.namespace}"])
+    wait_for_rollout(server, 41)
+    assert shop.read()["failed"] == 0, shop.read()
