@@ -136,6 +136,7 @@ def test_workers_in_step_start_again_together_in_place(
     assert any(line.startswith("done at ") for line in logs), logs
 
 
+@pytest.mark.timeout(1500)
 def test_ten_kills_at_random_times_cost_no_step_and_no_accuracy(
     admin: Access, namespace: str, faults: Faults, request: pytest.FixtureRequest
 ) -> None:
