@@ -124,6 +124,13 @@ def test_damage_that_sizes_show_is_listed(folder: Path) -> None:
     assert found["latest"] == 20
 
 
+def test_checkpoints_of_another_library_are_called_unknown(folder: Path) -> None:
+    for path in (folder / "origin.json", *folder.glob("ckpt-*.json")):
+        path.unlink(missing_ok=True)
+    (problem,) = read("./ck")["problems"]
+    assert problem.startswith("there is neither origin.json nor a marker, so the training library has not written")
+
+
 def test_a_checkpoint_is_shown_with_variables_and_files(folder: Path) -> None:
     shown = call("show", "./ck", "20").stdout
     assert "149 in 14 variables" in shown

@@ -32,6 +32,10 @@ _MARKERS_LIMIT = 256 * 1024 * 1024
 """Bytes of all markers that are read for one list."""
 _EVALUATIONS_LIMIT = 16 * 1024 * 1024
 _MOST_OWNERS = 1000
+_FOREIGN = (
+    f"there is neither {ORIGIN_FILE} nor a marker, so the training library has not written these checkpoints, and "
+    "whether they are whole, and how a run goes on from them, is not known here: the program decides both"
+)
 
 
 def read_list(folder: Path) -> CheckpointList:
@@ -48,6 +52,8 @@ def read_list(folder: Path) -> CheckpointList:
         budget -= used
         if not _is_removed(folder, step, parts[step]):
             found.append(checkpoint)
+    if found and origin is None and not problems and all(each.problem == NO_MARKER for each in found):
+        problems.append(_FOREIGN)
     return CheckpointList(str(folder), found, origin, problems, max(0, len(steps) - MOST_LISTED))
 
 
