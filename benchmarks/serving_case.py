@@ -111,7 +111,7 @@ async def _make_grpc(array: Any, address: str, in_flight: int) -> list[Ask]:
 
 
 async def _make_rest(array: Any, address: str, in_flight: int) -> list[Ask]:
-    body = json.dumps({"instances": array.round(4).astype(float).tolist()}).encode()
+    body = json.dumps({"instances": array.astype(float).round(4).tolist()}).encode()
     head = f"POST /v1/models/model:predict HTTP/1.1\r\nHost: model\r\nContent-Length: {len(body)}\r\n\r\n"
     host, _, port = address.partition(":")
 
