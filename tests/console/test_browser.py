@@ -118,6 +118,17 @@ def test_the_list_follows_a_run_to_its_end(
     assert tab.complaints == []
 
 
+def test_a_wide_role_does_not_widen_the_page(api: SmallApi, open_tab: Callable[..., Tab]) -> None:
+    resources = {"requests": {"cpu": "100m", "memory": "1Gi"}, "limits": {"nvidia.com/mig-1g.10gb.shared": "1"}}
+    for each in api.objects["statefulsets"]:
+        each["spec"]["template"]["spec"]["containers"][0]["resources"] = resources
+    for settings in ({}, PHONE):
+        tab = open_tab(**settings)
+        tab.go("/runs/cluster/team-a/exp1/mnist")
+        expect(tab.page.get_by_role("region", name="Roles and pods")).to_contain_text("1 nvidia.com/mig-1g")
+        assert tab.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+
+
 def test_pages_fit_a_phone_and_dark_colours(
     open_tab: Callable[..., Tab], training: str, failed: str, take: Callable[..., None]
 ) -> None:

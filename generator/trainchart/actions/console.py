@@ -189,7 +189,7 @@ class _RunWatch:
     def _explain(self, report: Report) -> Report:
         if report.origin == LOCAL:
             return report
-        state = (report.phase, report.attempt, report.problems, report.outcome)
+        state = (report.phase, report.attempt, report.progress.step, report.problems, report.incidents, report.outcome)
         known, at = self._explained
         if self.last.why is None or known != state or time.monotonic() - at > _WHY_SECONDS:
             self._explained = (state, time.monotonic())
