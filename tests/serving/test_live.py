@@ -87,7 +87,8 @@ def test_no_request_is_lost_while_versions_change(base: Path, third: Path) -> No
         await asyncio.gather(*clients, return_exceptions=True)
         assert taken_over > 4
         assert set(answers) == {7, 32}
-        assert set(answers[taken_over + 4 :]) == {32}
+        assert answers[taken_over:].count(7) <= len(clients), "only requests under way end with the old version"
+        assert answers.count(32) > 40
         await model.close()
 
     run(body)
