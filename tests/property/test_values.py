@@ -51,7 +51,7 @@ DELIBERATE = (
     r"service\.statusPort: port \d+ cannot serve TensorFlow and the status at once",
     r"tensorboard\.enabled: this chart has no volume",
     r"volumes\.[a-z0-9-]+\.accessMode: (\d+ pods mount it|ReadOnlyMany needs readOnly)",
-    r"volumes\.[a-z0-9-]+\.mountPath: give a folder, or a uri",
+    r"volumes\.[a-z0-9-]+\.mountPath: (give a folder, or a uri|\S+ is taken by|\S+ and \S+ are both mounted at)",
     r"volumes\.[a-z0-9-]+: give (size, existingClaim or uri|uri or existingClaim, not both)",
 )
 """What a chart says of values that fit its schema one by one but not together."""

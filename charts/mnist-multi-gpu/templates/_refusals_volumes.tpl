@@ -1,5 +1,6 @@
 {{- /* Volumes that no pod could use as the values say. Included by the refusals. */}}
 {{- define "mnist-multi-gpu.refuseVolumes" -}}
+{{- $taken := dict -}}
 {{- range $name, $volume := .Values.volumes -}}
 {{- include "mnist-multi-gpu.refuseTexts" (dict "context" $ "where" (printf "volumes.%s." $name) "settings" $volume) -}}
 {{- if or (hasPrefix "/" $volume.subPath) (has ".." (splitList "/" $volume.subPath)) -}}
@@ -15,6 +16,13 @@
 {{- end -}}
 {{- if not (or $volume.uri $volume.mountPath) -}}
 {{- fail (printf "volumes.%s.mountPath: give a folder, or a uri" $name) -}}
+{{- end -}}
+{{- if and $volume.mountPath (not $volume.uri) -}}
+{{- $place := include "mnist-multi-gpu.freeFolder" (dict "name" $name "volume" $volume) -}}
+{{- if hasKey $taken $place -}}
+{{- fail (printf "volumes.%s.mountPath: %s and %s are both mounted at %s" $name (get $taken $place) $name $place) -}}
+{{- end -}}
+{{- $taken = set $taken $place $name -}}
 {{- end -}}
 {{- if and (eq $volume.accessMode "ReadOnlyMany") (not $volume.readOnly) (not $volume.ephemeral) -}}
 {{- fail (printf "volumes.%s.accessMode: ReadOnlyMany needs readOnly: true" $name) -}}
@@ -49,4 +57,15 @@
 {{- if and .tensorboard.enabled (eq $name "checkpoints") -}}
 {{- fail (printf "volumes.%s.ephemeral: TensorBoard cannot read a volume of another pod; use a claim" $name) -}}
 {{- end -}}
+{{- end -}}
+
+{{- /* Where a volume is mounted, unless it would hide what pods need there: (dict "name" … "volume" …). */}}
+{{- define "mnist-multi-gpu.freeFolder" -}}
+{{- $place := clean .volume.mountPath -}}
+{{- range $folder := list "/app" "/bin" "/dev" "/etc" "/lib" "/lib64" "/opt" "/proc" "/run" "/sbin" "/sys" "/tmp" "/usr" -}}
+{{- if or (eq $place "/" $folder) (hasPrefix (printf "%s/" $folder) $place) -}}
+{{- fail (printf "volumes.%s.mountPath: %s is taken by the image or the system; use for example /%s" $.name $place $.name) -}}
+{{- end -}}
+{{- end -}}
+{{- $place -}}
 {{- end -}}

@@ -17,6 +17,7 @@ from trainchart.errors import RenderError
 from trainchart.packs.templates import PackTemplates
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.strategies import STRATEGIES
+from trainchart.plan.volumes import RESERVED_FOLDERS
 from trainchart.render.metadata import KUBE_VERSION, render_chart_yaml
 from trainchart.render.readme import describe_hyperparameters, list_value_rows
 from trainchart.render.schema import NUMBER_PATTERN, Schema, dump_schema
@@ -136,6 +137,7 @@ def _variables(plan: ChartPlan, values: tuple[ValueNode, ...]) -> dict[str, Any]
         "value_rows": list_value_rows(plan, values),
         "number_pattern": NUMBER_PATTERN.replace("\\", "\\\\"),
         "kube_version": KUBE_VERSION,
+        "reserved_folders": RESERVED_FOLDERS,
         "reserved_env_pattern": RESERVED_ENV_PATTERN,
         "label_value_pattern": LABEL_VALUE_PATTERN,
         "kueue_label": contract.KUEUE_LABEL,
