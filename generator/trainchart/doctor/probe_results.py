@@ -12,6 +12,7 @@ from trainchart.doctor.probe import CONTAINER, Probe, ProbeVolume
 from trainchart.doctor.refusals import describe_amount
 from trainchart.doctor.result import FAILED, OK, UNKNOWN, WARNING, Result
 from trainchart.doctor.storage import CHECK as STORAGE
+from trainchart.doctor.waiting_claims import describe_waiting_claim
 from trainchart.json_documents import parse_json
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.pod_problems import Event, Problem, find_claim_problem, find_pod_problem
@@ -31,10 +32,6 @@ _CHECKS = {
     "unschedulable": ("probe", UNKNOWN),
 }
 """Cause → the check that it is about. That nodes are full now is told by another check."""
-_BIND = (
-    "kubectl describe pvc CLAIM, kubectl get storageclass: the class must make volumes of that access mode and size, "
-    "and what it needs must run"
-)
 _SLOW_CAUSES = ("unschedulable", "no-node-matches", "volume-error")
 """What a pod has while its volumes are being made, which may take minutes."""
 _PATIENCE_SECONDS = 10.0
@@ -52,10 +49,21 @@ class Network:
     """Whether the training pods use the network of their nodes, which the probe does not."""
 
 
-def judge_probe(probe: Probe, pods: Sequence[Object], events: Sequence[Event], network: Network) -> Iterator[Result]:
-    """Yield the results of a probe whose pods have ended, or have had their time."""
+def judge_probe(
+    probe: Probe,
+    pods: Sequence[Object],
+    events: Sequence[Event],
+    network: Network,
+    *,
+    claims: Sequence[Object] = (),
+    classes: Sequence[Object] = (),
+) -> Iterator[Result]:
+    """Yield the results of a probe whose pods have ended, or have had their time.
+
+    `claims` are those of the namespace at that time, `classes` the StorageClasses, as far as they may be listed.
+    """
     reports = {name_of(pod): report for pod in pods if (report := read_report(pod)) is not None}
-    yield from _judge_starts(probe, pods, events, reports)
+    yield from _judge_starts(probe, pods, events, reports, (claims, classes))
     yield from _judge_images(pods)
     if reports:
         yield from _judge_volumes(probe, list(reports.values()))
@@ -124,7 +132,11 @@ def _find_terminated(pod: Object) -> Object:
 
 
 def _judge_starts(
-    probe: Probe, pods: Sequence[Object], events: Sequence[Event], reports: dict[str, Object]
+    probe: Probe,
+    pods: Sequence[Object],
+    events: Sequence[Event],
+    reports: dict[str, Object],
+    storage: tuple[Sequence[Object], Sequence[Object]],
 ) -> Iterator[Result]:
     refusal = find_job_problem(probe, events)
     if refusal is not None:
@@ -138,17 +150,25 @@ def _judge_starts(
         ended = _find_terminated(pod)
         if problem is not None:
             check, outcome = _CHECKS.get(problem.cause, ("probe", FAILED))
-            yield Result(
-                check,
-                outcome,
-                f"a pod like those of the training does not start: {_name_claims(probe, problem.message)}",
-                _BIND if problem.cause == "volume-error" else CAUSES[problem.cause].hint,
-            )
+            words, hint = _name_claims(probe, problem.message), CAUSES[problem.cause].hint
+            if problem.cause == "volume-error":
+                words, hint = describe_waiting_claim(probe, problem.message, *storage) or (
+                    words,
+                    _hint_at_claims(probe),
+                )
+            yield Result(check, outcome, f"a pod like those of the training does not start: {words}", hint)
         elif ended:
             lines = " ".join(str(ended.get("message") or "").split())
             yield Result("probe", FAILED, f"the probe has failed in the training image: {lines[-300:] or 'no message'}")
         else:
             yield Result("probe", UNKNOWN, f"{name_of(pod)} has not ended in time", "try again with a longer --timeout")
+
+
+def _hint_at_claims(probe: Probe) -> str:
+    """Return where to look; a claim that the probe has made is gone by then."""
+    existing = [f"kubectl describe pvc {each.claim}" for each in probe.volumes if each.made is None]
+    looks = ", ".join([*existing, "kubectl get storageclass"])
+    return f"{looks}: the class must make volumes of that access mode and size, and what it needs must run"
 
 
 def _name_claims(probe: Probe, message: str) -> str:

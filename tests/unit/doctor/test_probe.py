@@ -295,3 +295,45 @@ def test_a_probe_ends_when_all_have_told_or_are_stuck() -> None:
     assert is_over(probe, [told, stuck], [], 30, 300)
     refused = Event("Job", NAME, "FailedCreate", "quota", 1.0)
     assert is_over(probe, [], [refused], 1, 300)
+
+
+def pending_claim(name: str, phase: str = "Pending") -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"storageClassName": "never"}, "status": {"phase": phase}}
+
+
+NEVER = {"metadata": {"name": "never"}, "provisioner": "nothing.example.com"}
+NOT_FOUND = f'0/2 nodes are available: persistentvolumeclaim "{NAME}-0" not found. not found'
+UNBOUND = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
+
+
+def judge_unscheduled(message: str, claim: dict[str, Any], mode: str) -> tuple[str, str]:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    pod = make_pod(0, None, conditions=[condition])
+    pod["spec"] = {}
+    classes = [{**NEVER, "volumeBindingMode": mode}]
+    (found,) = judge_probe(make(), [pod], [], POLICED, claims=[claim], classes=classes)
+    return found.message, found.remedy
+
+
+@pytest.mark.parametrize(("message", "mode"), [(NOT_FOUND, "WaitForFirstConsumer"), (UNBOUND, "Immediate")])
+def test_a_provisioner_that_makes_no_volume_is_named(message: str, mode: str) -> None:
+    told, hint = judge_unscheduled(message, pending_claim(f"{NAME}-0"), mode)
+    expected = (
+        "claim exp-checkpoints of class never stays Pending: provisioner nothing.example.com has not made a volume"
+    )
+    assert told == f"a pod like those of the training does not start: {expected}"
+    assert "kubectl describe storageclass never" in hint and "nothing.example.com" in hint
+
+
+@pytest.mark.parametrize(
+    ("message", "claim", "mode"),
+    [
+        (NOT_FOUND, pending_claim(f"{NAME}-0", "Bound"), "WaitForFirstConsumer"),
+        (UNBOUND, pending_claim(f"{NAME}-0"), "WaitForFirstConsumer"),
+        (UNBOUND, pending_claim("other"), "Immediate"),
+    ],
+)
+def test_other_waits_for_volumes_keep_their_words(message: str, claim: dict[str, Any], mode: str) -> None:
+    told, hint = judge_unscheduled(message, claim, mode)
+    assert "stays Pending" not in told
+    assert "CLAIM" not in hint and "kubectl describe pvc team-data" in hint

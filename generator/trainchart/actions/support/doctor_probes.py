@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from trainchart.check.objects import find_images
 from trainchart.cluster.io import probe
-from trainchart.cluster.io.kubernetes_api import NETWORK_POLICIES, KubernetesApi
+from trainchart.cluster.io.kubernetes_api import CLAIMS, NETWORK_POLICIES, KubernetesApi
 from trainchart.cluster.snapshot import Object, Unreadable, name_of, section
 from trainchart.doctor import storage
 from trainchart.doctor.needs import PodGroup
@@ -143,11 +143,21 @@ def _run_probe(cluster: Cluster, planned: Probe, seconds: int, network: Network)
             seconds,
             lambda pods, events, passed: is_over(planned, pods, events, passed, seconds),
         )
+        claims = _list_claims(api, namespace)
+        results = judge_probe(planned, pods, events, network, claims=claims, classes=cluster.classes or ())
         # Two pods that fail alike are told once.
-        yield from dict.fromkeys(judge_probe(planned, pods, events, network))
+        yield from dict.fromkeys(results)
     except (Forbidden, Conflict, NotFound) as error:
         yield Result("probe", UNKNOWN, f"nothing was tried with pods: {error.message}", error.hint)
     finally:
         left = probe.remove(api, namespace, planned.name)
     if left:
         yield Result("probe", WARNING, f"not removed yet: {list_names(left)}", f"kubectl delete job {planned.name}")
+
+
+def _list_claims(api: KubernetesApi, namespace: str) -> Sequence[Object]:
+    """Return the claims as they are now, those of a probe included; none where they may not be listed."""
+    try:
+        return api.list_objects(CLAIMS, namespace)
+    except Forbidden:
+        return ()
