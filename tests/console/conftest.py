@@ -185,6 +185,16 @@ def open_tab(browser: Browser, console: Opened) -> Iterator[Callable[..., Tab]]:
         context.close()
 
 
+HIDE_PATHS = r"""() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode()); ) {
+    node.data = node.data.replace(/\/\S*\/\.venv\/bin\//g, "/home/ada/.venv/bin/");
+    node.data = node.data.replace(/\/tmp\/pytest-\S*?\/project0\//g, "/home/ada/project/");
+  }
+}"""
+"""Folders of the machine that takes pictures, as those of a user."""
+
+
 @pytest.fixture
 def take(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Return a function that keeps a picture of a page in the folder of --screenshots, if one is given."""
@@ -193,6 +203,7 @@ def take(request: pytest.FixtureRequest) -> Callable[..., None]:
     def take_one(tab: Tab, name: str) -> None:
         if folder:
             Path(folder).mkdir(parents=True, exist_ok=True)
+            tab.page.evaluate(HIDE_PATHS)
             tab.page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
 
     return take_one
