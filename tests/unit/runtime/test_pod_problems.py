@@ -400,3 +400,15 @@ def test_claims_of_a_pod_include_those_of_its_own():
     ]
     pod = {"metadata": {"name": "exp1-mnist-worker-0"}, "spec": {"volumes": volumes}}
     assert find_claims(pod) == ("tiles", "exp1-mnist-worker-0-volume-scratch")
+
+
+def test_missing_claim_of_the_release_to_resume_from_is_told():
+    words = '0/2 nodes are available: persistentvolumeclaim "nosuch-mnist-checkpoints" not found. not found'
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}
+    volumes = [{"name": "resume", "persistentVolumeClaim": {"claimName": "nosuch-mnist-checkpoints"}}]
+    pod = {"metadata": {"name": "exp1-mnist-worker-0"}, "spec": {"volumes": volumes}}
+    pod["status"] = {"conditions": [condition]}
+    expected = 'run.resumeRelease: the claim "nosuch-mnist-checkpoints" of that release is not there'
+    assert find_pod_problem(pod) == Problem("resume-claim-missing", expected)
+    volumes[0]["name"] = "volume-checkpoints"
+    assert find_pod_problem(pod).cause == "volume-error"

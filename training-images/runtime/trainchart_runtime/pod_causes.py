@@ -93,6 +93,13 @@ CLAIM_DELETED = Cause(
     "Then end the pods, and helm upgrade creates the claim again, empty.",
     RESTART_WAITED_FOR,
 )
+RESUME_CLAIM_MISSING = Cause(
+    "resume-claim-missing",
+    "run.resumeRelease names a release whose claim of checkpoints does not exist in this namespace.",
+    "Name a release of the same chart in the same namespace that has kept its checkpoints: kubectl get pvc shows their "
+    "claims, RELEASE-CHART-checkpoints. To start from the beginning, set run.resumeRelease to an empty text.",
+    RESTART_WAITED_FOR,
+)
 CLAIM_IN_USE = Cause(
     "claim-in-use",
     "A pod elsewhere uses a claim that only one pod or node may use at a time.",

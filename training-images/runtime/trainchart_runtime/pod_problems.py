@@ -171,6 +171,8 @@ _VOLUME_WORDS = re.compile(
     r"persistentvolumeclaim|PersistentVolumeClaim|volume node affinity|volume zone|bind to PVs?|CSI"
 )
 _DELETED_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)" is being deleted')
+_RESUME_VOLUME = "resume"
+"""Name of the volume of charts that is the claim of run.resumeRelease."""
 _IN_USE_WORDS = re.compile(r"ReadWriteOncePod access mode|Multi-Attach error")
 _PORT_WORDS = re.compile(r"free ports? for the requested pod ports")
 _NO_MATCH = re.compile(
@@ -266,12 +268,25 @@ def _find_unscheduled(pod: Mapping[str, Any], status: Mapping[str, Any], events:
                 return _problem(pod_causes.SCHEDULING_GATED, f"{message}{_list_gates(pod)}")
             if _DELETED_CLAIM.search(message):
                 return _problem(pod_causes.CLAIM_DELETED, message)
+            missing = _find_missing_to_resume(pod, message)
+            if missing:
+                return missing
             if _IN_USE_WORDS.search(message):
                 return _problem(pod_causes.CLAIM_IN_USE, f"claim {' or '.join(find_claims(pod))}: {message}")
             if _VOLUME_WORDS.search(message):
                 return find_claim_problem(find_claims(pod), events) or _problem(pod_causes.VOLUME_ERROR, message)
             cause = pod_causes.NO_NODE_MATCHES if _NO_MATCH.search(message) else pod_causes.UNSCHEDULABLE
             return _problem(causes.PORT_IN_USE if _PORT_WORDS.search(message) else cause, message)
+    return None
+
+
+def _find_missing_to_resume(pod: Mapping[str, Any], message: str) -> Optional[Problem]:
+    """Recognize that the release to go on from, whose claim is the volume of that name, has none."""
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        if volume.get("name") == _RESUME_VOLUME and f'persistentvolumeclaim "{claim}" not found' in message:
+            words = f'run.resumeRelease: the claim "{claim}" of that release is not there'
+            return _problem(pod_causes.RESUME_CLAIM_MISSING, words)
     return None
 
 
