@@ -65,6 +65,15 @@ def test_an_answer_is_an_error_of_its_kind(
     assert len(caught.value.message) < 450
 
 
+def test_a_full_quota_is_no_missing_right(api: SmallApi) -> None:
+    words = b'pods \\"a\\" is forbidden: exceeded quota: team, requested: pods=1, used: pods=9, limited: pods=9'
+    api.raw = (403, "application/json", b'{"kind":"Status","message":"' + words + b'"}')
+    with pytest.raises(Forbidden) as caught:
+        open_door(api).list_objects(PODS, NAMESPACE)
+    assert caught.value.hint.startswith("free what the quota counts")
+    assert "right" not in caught.value.hint
+
+
 @pytest.mark.parametrize("body", [b"<h1>Log in</h1>", b"[]", b'"text"', b""])
 def test_an_answer_that_is_none_of_an_api(api: SmallApi, body: bytes) -> None:
     api.raw = (200, "application/json", body)

@@ -352,11 +352,18 @@ def _reach_hint() -> str:
     return "nothing is known about the release; check the network, and the context with kubectl cluster-info"
 
 
+_QUOTA_WORDS = "exceeded quota"
+_QUOTA_HINT = "free what the quota counts (kubectl describe quota shows it), or have the quota raised"
+"""The API server answers 403 here, too, though no right is missing."""
+
+
 def _refusal(status: int, body: bytes, what: str, server: str) -> ClusterError:
     message = f"cannot {what}: {_read_message(body) or f'HTTP {status}'}"
     if status == 401:
         return Unauthorized(message, hint="log in again: the credentials of the kubeconfig's context are not accepted")
     if status == 403:
+        if _QUOTA_WORDS in message:
+            return Forbidden(message, hint=_QUOTA_HINT)
         return Forbidden(message, hint="ask for this right, or use a context that has it (--context)")
     if status == 404:
         return NotFound(message)
