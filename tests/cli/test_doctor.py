@@ -82,3 +82,11 @@ def test_bad_input_is_one_clear_error(
     done = call(ROOT, "doctor", *arguments)
     assert done.returncode == code, done.stdout + done.stderr
     assert words in done.stderr
+
+
+@pytest.mark.parametrize("option", [("-n", "team-a"), ("--context", "lab"), ("--release", "exp1"), ("--set", "a=1")])
+def test_what_needs_a_target_is_refused_without_one(option: tuple[str, str]) -> None:
+    done = call(ROOT, "doctor", *option)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "without a target, doctor examines this machine" in done.stderr
+    assert f"trainchart doctor mnist {' '.join(option)}" in done.stderr

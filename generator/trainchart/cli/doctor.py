@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ from trainchart.cli import complete
 from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, RunsOption
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 from trainchart.cli.signals import end_in_order
-from trainchart.errors import ChecksFailed
+from trainchart.errors import ChecksFailed, UsageError
 
 if TYPE_CHECKING:
     from trainchart.doctor.result import Result
@@ -92,6 +93,8 @@ def _doctor(
             raise ValueError(f"{timeout}: expected {_LEAST_SECONDS} seconds at least")
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--timeout") from error
+    if not target:
+        _require_target(namespace, context, release, sets or ())
     end_in_order()
     request = Request(
         target=target,
@@ -116,6 +119,21 @@ def _doctor(
     failed = sum(each.outcome == FAILED for each in results)
     if failed:
         raise ChecksFailed(f"{failed} of {len(results)} checks failed")
+
+
+def _require_target(namespace: str, context: str, release: str, sets: Sequence[str]) -> None:
+    """Refuse options about a cluster where nothing is named that is to be installed there.
+
+    Raises:
+        UsageError: there is such an option.
+    """
+    named = (("-n", namespace), ("--context", context), ("--release", release), *(("--set", each) for each in sets))
+    given = " ".join(f"{option} {value}" for option, value in named if value)
+    if given:
+        raise UsageError(
+            f"{given}: without a target, doctor examines this machine, and no cluster",
+            hint=f"name the model or chart that is to be installed, as in: trainchart doctor mnist {given}",
+        )
 
 
 def _print(result: Result) -> None:
