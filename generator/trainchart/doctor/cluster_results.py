@@ -14,6 +14,9 @@ from trainchart_runtime.run.judge import list_names
 
 VERSIONS = ((1, 33), (1, 37))
 """Oldest and newest version of Kubernetes that charts are tested with."""
+_CORDONED = ": taint node.kubernetes.io/unschedulable:"
+_LACKS = (": too little ", " in all")
+"""Words of doctor.refusals."""
 
 
 def judge_version(version: tuple[int, int]) -> Result:
@@ -69,6 +72,22 @@ def word_fit(fit: Fit, groups: Sequence[PodGroup], room: Room) -> Result:
         "fit",
         FAILED,
         lacking,
-        "ask for less, add nodes, or free some: trainchart list -A says which runs hold GPUs, kubectl describe nodes "
-        "what else runs there",
+        _advise(" ".join(f" {why}" for _, _, why in fit.waiting)),
     )
+
+
+def _advise(reasons: str) -> str:
+    """Return what to do about the reasons for which nodes take no pod, in the words of doctor.refusals."""
+    hints = []
+    if ": taint " in reasons.replace(_CORDONED, ""):
+        hints.append("where the pods may use nodes with that taint, set tolerations")
+    if _CORDONED in reasons:
+        hints.append("nodes are closed by hand: kubectl uncordon NODE opens one again")
+    if "(nodeSelector, nodeAffinity)" in reasons:
+        hints.append("compare nodeSelector and affinity with the labels of the nodes: kubectl get nodes --show-labels")
+    if not hints or any(words in reasons for words in _LACKS):
+        hints.append(
+            "ask for less, add nodes, or free some: trainchart list -A says which runs hold GPUs, kubectl describe "
+            "nodes what else runs there"
+        )
+    return "; ".join(hints)

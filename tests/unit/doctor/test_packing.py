@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trainchart.doctor.cluster_results import word_fit
 from trainchart.doctor.needs import PodGroup, add_limits, add_requests
 from trainchart.doctor.packing import MAYBE, NO, YES, Fit, judge_fit
 from trainchart.doctor.room import Room, read_room
@@ -202,3 +203,19 @@ def test_an_empty_cluster_has_no_room() -> None:
     assert judge_fit([make_group("worker", 1)], Room((), ()), NAMESPACE, random.Random(0)).waiting[0][2] == (
         "the cluster has no node"
     )
+
+
+@pytest.mark.parametrize(
+    ("why", "words", "others"),
+    [
+        ("2 of 2 nodes: taint gpu=yes:NoSchedule", "tolerations", ("nodeSelector", "ask for less")),
+        ("1 of 1 nodes: taint node.kubernetes.io/unschedulable:NoSchedule", "uncordon", ("tolerations", "less")),
+        ("2 of 2 nodes: not the labels that the pods ask for (nodeSelector, nodeAffinity)", "nodeSelector", ("less",)),
+        ("1 of 2 nodes: taint a:NoSchedule; 1 of 2 nodes: too little cpu left", "ask for less", ()),
+        ("1 of 2 nodes: taint a:NoSchedule; 1 of 2 nodes: too little cpu left", "tolerations", ()),
+    ],
+)
+def test_the_hint_fits_why_no_node_is_found(why: str, words: str, others: tuple[str, ...]) -> None:
+    remedy = word_fit(Fit(NO, 0, 1, (("worker", 1, why),)), [make_group("worker", 1)], read_room([], [])).remedy
+    assert words in remedy
+    assert not [each for each in others if each in remedy]
