@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trainchart.check.objects import mapping_at, mappings_at
 from trainchart.checkpoints.release_volume import ReleaseVolume
+from trainchart.cluster.snapshot import Object, label, name_of
 from trainchart_runtime.contract import (
     COMPONENT_LABEL,
     INSTANCE_LABEL,
@@ -21,6 +22,7 @@ from trainchart_runtime.contract import (
     TRAINING_CONTAINER,
     TRAINING_LABEL,
 )
+from trainchart_runtime.run.judge import list_names
 
 CONTAINER = "checkpoints"
 PROGRAM = "/trainchart-checkpoints/program/checkpoints.pyz"
@@ -55,6 +57,9 @@ _RESTRICTED = {
 }
 
 
+_NAME = "trainchart-checkpoints"
+
+
 @dataclass(frozen=True)
 class HelperPod:
     """What a helper pod is to do, and where."""
@@ -72,7 +77,7 @@ class HelperPod:
 def make_job(helper: HelperPod) -> dict[str, Any]:
     """Return the Job of a helper pod."""
     volume = helper.volume
-    labels = {NAME_LABEL: "trainchart-checkpoints", INSTANCE_LABEL: helper.name}
+    labels = {NAME_LABEL: _NAME, INSTANCE_LABEL: helper.name}
     about = {"trainchart/release": volume.release, "trainchart/claim": volume.claim}
     template = volume.template
     return {
@@ -104,7 +109,7 @@ def make_config(
     """Return the ConfigMap with the program of a helper pod, which goes when the Job goes."""
     uid = mapping_at(job, "metadata").get("uid")
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": helper.name, "uid": uid}
-    labels = {NAME_LABEL: "trainchart-checkpoints", INSTANCE_LABEL: helper.name}
+    labels = {NAME_LABEL: _NAME, INSTANCE_LABEL: helper.name}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -165,3 +170,17 @@ def _drop_queues(labels: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in labels.items()
         if key != TRAINING_LABEL and not any(word in str(key) for word in _QUEUE_WORDS)
     }
+
+
+def advise_on_writers(writers: Sequence[str], pods: Iterable[Object]) -> str:
+    """Return what to do about pods that may write to the checkpoints: a helper pod belongs to no release."""
+    labels = {name_of(pod): label(pod, NAME_LABEL) for pod in pods}
+    helpers = [name for name in writers if labels.get(name) == _NAME]
+    others = [name for name in writers if name not in helpers]
+    if not helpers:
+        return "wait until they have ended, or uninstall their release"
+    is_one = len(writers) == 1
+    wait = f"wait until {'it has' if is_one else 'they have'} ended"
+    end = f", or uninstall the release of {list_names(others)}" if others else ""
+    work = "works" if len(helpers) == 1 else "work"
+    return f"{wait}{end}: {list_names(helpers)} {work} for another trainchart checkpoints command"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainchart.checkpoints.helper_pod import HelperPod, make_config, make_job
+from trainchart.checkpoints.helper_pod import HelperPod, advise_on_writers, make_config, make_job
 from trainchart.checkpoints.release_volume import (
     ReleaseVolume,
     borrow_settings,
@@ -194,3 +194,14 @@ def test_the_program_goes_with_the_job() -> None:
     config = make_config(helper, {"metadata": {"uid": "u"}}, b"zip", {"action": "list"})
     assert config["metadata"]["ownerReferences"][0]["uid"] == "u"
     assert config["binaryData"] == {"checkpoints.pyz": "emlw"}
+
+
+def test_another_command_at_work_is_told_from_a_release() -> None:
+    helper = {"metadata": {"name": "helper", "labels": {"app.kubernetes.io/name": "trainchart-checkpoints"}}}
+    worker = {"metadata": {"name": "worker-0", "labels": {"app.kubernetes.io/name": "mnist"}}}
+    pods = [helper, worker]
+    assert advise_on_writers(["worker-0"], pods) == "wait until they have ended, or uninstall their release"
+    told = advise_on_writers(["helper"], pods)
+    assert told == "wait until it has ended: helper works for another trainchart checkpoints command"
+    told = advise_on_writers(["helper", "worker-0"], pods)
+    assert "uninstall the release of worker-0" in told and "helper works for" in told

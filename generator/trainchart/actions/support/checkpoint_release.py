@@ -18,7 +18,7 @@ from trainchart.actions.support.checkpoint_work import find_checkpoint
 from trainchart.actions.support.cluster_access import Place, open_cluster
 from trainchart.check.objects import mapping_at
 from trainchart.checkpoints import wire
-from trainchart.checkpoints.helper_pod import FOLDER, HelperPod
+from trainchart.checkpoints.helper_pod import FOLDER, HelperPod, advise_on_writers
 from trainchart.checkpoints.listing import Checkpoint, CheckpointList
 from trainchart.checkpoints.release_volume import (
     ReleaseVolume,
@@ -158,7 +158,7 @@ class ReleaseCheckpoints:
         if writers:
             raise ToolError(
                 f"{volume.called} is in use: {list_names(writers)} may write there",
-                hint="wait until they have ended, or uninstall their release",
+                hint=advise_on_writers(writers, pods),
             )
         is_own = label(self.claim, INSTANCE_LABEL) == volume.release
         return [name_of(pod) for pod in pods if not has_ended(pod)] if is_own else None
