@@ -40,7 +40,8 @@ _HELP = {
     "rerun": """Start a new run of a release whose run is over, from the last checkpoint where there is one.
 
     With --resume 200 it goes back to that step, and with --resume never it starts over: checkpoints that it does not go
-    on from are moved to the folder earlier, beside the new ones.
+    on from are moved to the folder earlier, beside the new ones. A program that does without the training library
+    decides by itself how it goes on.
 
     Example: trainchart rerun exp-7 -n team-a --resume 200
     """,
