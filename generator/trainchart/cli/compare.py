@@ -20,11 +20,11 @@ Examples:
 
   trainchart compare mnist-1 mnist-2
 
-  trainchart compare exp-1 exp-2 exp-3 -n team-a    releases of a cluster
+  trainchart compare exp-7 exp-8 -n team-a            releases of a cluster
 
-  trainchart compare exp-1 exp-2 --all              equal settings, too
+  trainchart compare mnist-1 mnist-2 --all            equal settings, too
 
-  trainchart compare exp-1 exp-2 --format json      every row
+  trainchart compare mnist-1 mnist-2 --format json    every row
 """
 _STYLES = {"heading": "bold", "best": "bold green", "bad": "red"}
 
