@@ -40,6 +40,7 @@ def test_each_release_has_a_folder_of_its_own(release: str) -> None:
     ("sub_path", "words"),
     [
         ("$(TRAINCHART_RUN_ID)", "volumes.logs.subPath: $(TRAINCHART_RUN_ID) is not known here"),
+        ("$(RELEASE)/x", "volumes.logs.subPath: $(RELEASE) is not known here: use $(TRAINCHART_RELEASE)"),
         ("../other", "volumes.logs.subPath: ../other is not a folder inside the volume"),
         ("/abs", "volumes.logs.subPath: /abs is not a folder inside the volume"),
     ],

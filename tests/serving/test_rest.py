@@ -105,6 +105,7 @@ def test_metadata_describes_the_signatures(server: Running) -> None:
         ("GET", "/v1/models/half/versions/9", 404, "Could not find version 9 of model half"),
         ("GET", "/v1/models/half/versions/9/metadata", 404, "Servable not found for request: Specific(half, 9)"),
         ("GET", f"/v1/models/half/versions/{2**63}", 404, "larger than any version"),
+        ("GET", f"/v1/models/half/versions/{'9' * 5000}", 404, "Malformed request"),
         ("POST", "/v1/models/other:predict", 404, "Servable not found for request: Latest(other)"),
         ("POST", "/v1/models/half/versions/9:predict", 404, "Specific(half, 9)"),
         ("POST", "/v1/models/half:fly", 404, "Malformed request: POST /v1/models/half:fly"),

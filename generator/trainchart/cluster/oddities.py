@@ -42,7 +42,7 @@ _OF_EVALUATORS = (
     "saved. "
 )
 _RESTORED = re.compile(
-    r"\b(?:restor(?:ed|ing)|resum(?:ed|ing)|nothing left to do)\b(?:.*?\bstep (\d+))?", re.IGNORECASE
+    r"\b(?:restor(?:ed|ing)|resum(?:ed|ing)|nothing left to do)\b(?:.*?\bstep (\d{1,18}))?", re.IGNORECASE
 )
 """What a program says that begins from a checkpoint, with the step where it tells that."""
 

@@ -38,7 +38,7 @@ def _is_role(each: Object) -> bool:
 
 def _replicas(each: Object) -> int:
     text = str(section(each, "metadata", "annotations").get(REPLICAS_ANNOTATION) or "")
-    return int(text) if text.isdecimal() else 0
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
 def _find_hyperparameters(sets: Sequence[Object], config_maps: Sequence[Object]) -> Mapping[str, Any] | None:

@@ -122,6 +122,7 @@ def test_run_that_waits_for_its_evaluator_says_until_when() -> None:
         (60, 60, "restored step 60 from /checkpoints/ckpt-60", True),
         (None, None, "nothing left to do: step 60 in /checkpoints is the end of the training", True),
         (80, 80, "restored step 40 from /checkpoints/ckpt-40", False),
+        (80, 80, f"restored step {'9' * 5000}", True),
         (945, 3, "restored epoch 0", False),
         (945, None, "restored epoch 15", False),
         (None, None, "trained", False),

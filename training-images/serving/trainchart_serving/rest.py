@@ -45,7 +45,9 @@ from trainchart_serving.signature import Arrays, Signature
 
 log = logging.getLogger(__name__)
 
-_PATH = re.compile(r"(?P<model>[^/:]+)(?:/versions/(?P<version>[0-9]+))?(?:(?P<metadata>/metadata)|:(?P<verb>[a-z]+))?")
+_PATH = re.compile(
+    r"(?P<model>[^/:]+)(?:/versions/(?P<version>[0-9]{1,19}))?(?:(?P<metadata>/metadata)|:(?P<verb>[a-z]+))?"
+)
 _LARGEST_VERSION = 2**63 - 1
 _PROBLEM_CODES = {404: Code.NOT_FOUND, 405: Code.UNIMPLEMENTED}
 
