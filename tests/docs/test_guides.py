@@ -207,7 +207,7 @@ INSTEAD = {
     # Behind the other commands of its page, once the ports are free; it ends by itself where the page fails.
     "python -m trainchart_serving --model_name half --model_base_path served/half": (
         "for i in $(seq 60); do curl -s localhost:8501 >/dev/null || break; sleep 1; done;"
-        " timeout 120 python -m trainchart_serving --model_name half --model_base_path served/half"
+        " timeout 300 python -m trainchart_serving --model_name half --model_base_path served/half"
         " --drain_delay_seconds=0 >server.log 2>&1 & echo $! >server.pid;"
         " for i in $(seq 300); do curl -sf localhost:8501/readyz && break; sleep 0.2; done"
     ),

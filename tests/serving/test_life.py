@@ -123,6 +123,7 @@ def test_sigterm_drains_without_a_lost_request(program: subprocess.Popen[str]) -
     request.inputs["turns"].CopyFrom(tf.make_tensor_proto(np.int32(12000)))
     with grpc.insecure_channel(rpc) as channel:
         program.send_signal(signal.SIGTERM)
+        program.send_signal(signal.SIGINT)  # `timeout` and others send a process more than one
         wait_until(lambda: get(rest, "/readyz") == 503, "the server is not ready any more")
         assert get(rest, "/healthz") == 200
         # Load balancers learn of it meanwhile: what they still send is answered.

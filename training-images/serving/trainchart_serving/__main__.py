@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from trainchart_serving.server import Addresses, serve
 from trainchart_serving.settings import Settings, parse_settings
 
+_ONE_REQUEST_SECONDS = 1.0
+"""Signals this close are one request to stop: `timeout` and other wrappers signal the process, then its group."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code."""
@@ -28,11 +31,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def _serve(settings: Settings) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+    asked_at = loop.time()
 
     def stop() -> None:
-        if stopping.is_set():
+        nonlocal asked_at
+        if not stopping.is_set():
+            asked_at = loop.time()
+            stopping.set()
+        elif loop.time() - asked_at >= _ONE_REQUEST_SECONDS:
             os._exit(143)  # asked twice: the user does not want to wait
-        stopping.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)

@@ -7,6 +7,7 @@ Rules are in verdict.py; one pod's mechanics in pod_runner.py.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import selectors
 import signal
@@ -30,6 +31,8 @@ _TICK_SECONDS = 0.1
 _SNAPSHOT_SECONDS = 1.0
 _UNFINISHED = (*LIVING, PodState.RESTARTING)
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ONE_REQUEST_SECONDS = 1.0
+"""Signals this close are one request to stop: `timeout` and other wrappers signal the process, then its group."""
 
 
 def run_plan(plan: LocalPlan, kills: Sequence[KillRequest], observer: Observer) -> RunResult:
@@ -61,6 +64,7 @@ class _Supervisor:
         self._verdict = Verdict.SUCCEEDED
         self._ends: dict[str, PodEnd] = {}
         self._signals: list[int] = []
+        self._signalled_at = -math.inf
         self._signals_seen = 0
         self._stages: list[tuple[PodRunner, ...]] = []
         self._evaluator_deadline = 0.0
@@ -69,7 +73,10 @@ class _Supervisor:
 
     def note_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
-        self._signals.append(number)
+        now = time.monotonic()
+        if now - self._signalled_at >= _ONE_REQUEST_SECONDS:
+            self._signals.append(number)
+            self._signalled_at = now
 
     def _note_closed(self) -> None:
         """Take an output that is not read any more for SIGPIPE, unless the run stops already."""
@@ -164,7 +171,7 @@ class _Supervisor:
                 for runner in self._runners:
                     runner.kill()
             else:
-                self._observer.show_event(f"{name}: stopping all pods; a second one kills them at once")
+                self._observer.show_event(f"{name}: stopping all pods; another one, a second later, kills them at once")
                 self._begin_stop(Verdict.STOPPED)
 
     def _look_at_timers(self) -> None:
