@@ -261,7 +261,7 @@ def test_a_signal_that_a_wrapper_doubles_lets_the_chief_save(runs: Runs) -> None
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGINT)
     code, _, _ = finish(process)
-    assert code == 143
+    assert code in (130, 143)
     assert (runs.claim("exp-1") / "saved").exists()
 
 
