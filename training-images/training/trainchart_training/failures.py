@@ -53,6 +53,11 @@ def _names_file(message: str) -> bool:
     return bool(_PATH.search(message)) or any(f"{scheme}://" in message for scheme in schemes)
 
 
+def is_end_of_examples(error: BaseException) -> bool:
+    """Say whether `error` means that the dataset that a step reads has ended."""
+    return isinstance(error, tf.errors.OutOfRangeError) and "End of sequence" in error.message
+
+
 def is_data_damaged(error: BaseException) -> bool:
     """Say whether `error` means that a file of examples cannot be read as what it claims to be."""
     return isinstance(error, tf.errors.DataLossError)

@@ -15,6 +15,8 @@ from typing import Any
 import tensorflow as tf
 
 from trainchart_training.definition import Training
+from trainchart_training.errors import PeerLost
+from trainchart_training.failures import is_end_of_examples
 from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.leading.stop import StopRequest
 from trainchart_training.saving.state import TrainingState, count_updates_at_once, create_state, find_device
@@ -47,6 +49,7 @@ class CoordinatorRunner:
         self._thread = concurrent.futures.ThreadPoolExecutor(1)
         self._batches: Any = None
         self._step = 0
+        self._first_step = 0
 
     @property
     def step(self) -> int:
@@ -57,7 +60,7 @@ class CoordinatorRunner:
         return self._stop.is_asked
 
     def begin(self) -> bool:
-        self._step = int(self.state.step.numpy())
+        self._step = self._first_step = int(self.state.step.numpy())
         # Every worker reads all examples and mixes them by itself: which worker does a step is not known before.
         self._batches = iter(
             self._coordinator.create_per_worker_dataset(
@@ -76,12 +79,21 @@ class CoordinatorRunner:
         finished = self._thread.submit(self._coordinator.join)
         loss = math.nan
         if self._stop.wait(finished):
-            # Raises what a step raised.
-            finished.result()
+            self._take_result(finished)
             loss = float(self._loss_sum.numpy()) / steps
             self._loss_sum.assign(0.0)
         self._step = int(self.state.step.numpy())
         return loss
+
+    def _take_result(self, finished: concurrent.futures.Future[None]) -> None:
+        """Raise what a step raised."""
+        try:
+            finished.result()
+        except tf.errors.OutOfRangeError as error:
+            # The batches never end, but those that a worker held for a lost task do. Without any example they end, too.
+            if is_end_of_examples(error) and self._step > self._first_step:
+                raise PeerLost("the examples of a worker ended, as they do when it or a ps was lost") from error
+            raise
 
     def collect(self) -> None:
         """Nothing to do: the state's variables are those on the ps."""
