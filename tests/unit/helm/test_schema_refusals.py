@@ -193,6 +193,12 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             "",
         ),
         (
+            "- at '/roles/worker/replicas': maximum: got 2,000, want 1,000",
+            "roles.worker.replicas=2000",
+            "roles.worker.replicas: 2000 is greater than the maximum 1,000",
+            "",
+        ),
+        (
             "- at '/roles/worker': missing property 'replicas'",
             "roles.worker.replicas=null",
             "roles.worker.replicas: null leaves it out",
