@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from trainchart import __version__
@@ -20,6 +21,7 @@ from trainchart.actions.support.log_filter import LogsFilter
 from trainchart.actions.support.run_lookup import RunAddress
 from trainchart.checkpoints.listing import CheckpointList
 from trainchart.console.access import is_loopback
+from trainchart.console.installing import Installer
 from trainchart.console.pages import Pages
 from trainchart.console.views import LINES_SHOWN, ListView, Notice, RunRef, RunView, refer_to
 from trainchart.errors import NotFound, ToolError, TrainchartError, UsageError
@@ -261,4 +263,15 @@ def open_console(scope: Scope, host: str, port: int, *, opens_browser: bool, tel
     templates = {name: content.decode() for name, content in read_console_files("templates").items()}
     pages = Pages(templates, __version__, scope.place.context)
     static = read_console_files("static")
-    serve_console(RunSource(scope), pages, static, host, port, opens_browser=opens_browser, tell=tell)
+
+    @cache
+    def open_installer() -> Installer:
+        # With it come repositories, archives and the models of charts, which looking at runs does not need.
+        from trainchart.actions.install import ReleaseInstaller
+
+        return ReleaseInstaller(scope.place)
+
+    serve_console(
+        RunSource(scope), pages, static, host, port,
+        opens_browser=opens_browser, tell=tell, open_installer=open_installer if scope.looks_at_cluster else None,
+    )  # fmt: skip

@@ -36,7 +36,8 @@ def _console(
     """Show runs on a web page, as they go on: the local ones, and those of a cluster that `trainchart list` shows.
 
     The page is for the user of this machine who knows the code that is printed. It shows what the kubeconfig's user
-    may see, and can stop, suspend, resume and rerun. It needs the extra: pip install 'trainchart[console]'.
+    may see, can stop, suspend, resume and rerun, and installs and uninstalls releases by a form. It needs the extra:
+    pip install 'trainchart[console]'.
     """
     from trainchart.actions.console import Scope, open_console
     from trainchart.actions.support.cluster_access import Place

@@ -14,6 +14,8 @@ from collections.abc import Collection, Mapping
 
 BODY_LIMIT = 4096
 """Bytes of a form."""
+VALUES_LIMIT = 256 * 1024
+"""Bytes of a form with the values of a chart."""
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

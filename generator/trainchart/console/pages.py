@@ -15,6 +15,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 
 from trainchart.console.addresses import address_of
 from trainchart.console.compare_page import describe_comparison
+from trainchart.console.form_pages import FormPages
 from trainchart.console.list_page import describe_group, find_holdings
 from trainchart.console.run_page import describe_run
 from trainchart.console.views import ORIGINS, ListView, Notice, RunRef, RunView
@@ -74,58 +75,68 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self._environment.filters |= {"lines": _Lines}
         self._environment.filters |= {"ago": describe_seconds, "moment": describe_time, "bytes": describe_bytes}
         self._environment.globals["version"] = version
+        self.forms = FormPages(self)
+        """The pages that install and uninstall."""
 
     def sign_in(self, message: str = "") -> str:
         """Return the page that asks for the code."""
-        return self._render("sign_in.html", message=message)
+        return self.render("sign_in.html", message=message)
 
     def signed_in(self) -> str:
         """Return the page that leads on: the first request that a browser sends the new cookie with."""
-        return self._render("signed_in.html")
+        return self.render("signed_in.html")
 
     def refusal(self, title: str, message: str) -> str:
         """Return the page of an error."""
-        return self._render("refusal.html", title=title, message=message)
+        return self.render("refusal.html", title=title, message=message)
 
-    def list(self, views: Mapping[str, ListView], token: str) -> str:
-        """Return the page of all runs."""
+    def list(self, views: Mapping[str, ListView], token: str, *, installs: bool = False) -> str:
+        """Return the page of all runs; `installs` where releases can be installed."""
         groups = [self.list_group(origin, views[origin]).html for origin in ORIGINS]
-        return self._render("list.html", groups=groups, token=token)
+        return self.render("list.html", groups=groups, token=token, installs=installs)
 
     def list_group(self, origin: str, view: ListView) -> GroupHtml:
         """Return what changes on the page of all runs: the group of one origin."""
         group = describe_group(origin, view)
-        rows = {row.id: self._render("list_row.html", group=group, row=row) for row in group.rows}
-        frame = self._render("list_group.html", group=group, holdings=find_holdings(view.reports))
+        rows = {row.id: self.render("list_row.html", group=group, row=row) for row in group.rows}
+        frame = self.render("list_group.html", group=group, holdings=find_holdings(view.reports))
         return GroupHtml(f"group-{origin}", frame, rows)
 
     def run(self, run: RunRef, view: RunView, token: str, notice: Notice | None = None) -> str:
         """Return the page of one run."""
         parts = self.run_parts(run, view, token, notice)
-        return self._render("run.html", run=run, parts=parts, address=address_of(run), token=token)
+        return self.render("run.html", run=run, parts=parts, address=address_of(run), token=token)
 
     def run_parts(self, run: RunRef, view: RunView, token: str, notice: Notice | None = None) -> Parts:
         """Return what changes on the page of one run; only its head where it was never read."""
         values = {"run": run, "view": view, "notice": notice, "token": token, "address": address_of(run)}
         if view.report is None:
-            return {"run-head": self._render("run_head.html", **values, page=None)}
+            return {"run-head": self.render("run_head.html", **values, page=None)}
         page = describe_run(view, view.report, self._context)
-        return {name: self._render(f"{name.replace('-', '_')}.html", **values, page=page) for name in RUN_PARTS}
+        return {name: self.render(f"{name.replace('-', '_')}.html", **values, page=page) for name in RUN_PARTS}
 
     def compare(self, views: Sequence[RunView], stream: str, token: str) -> str:
         """Return the page of several runs, all of which were read."""
-        return self._render("compare.html", parts=self.compare_parts(views), stream=stream, token=token)
+        return self.render("compare.html", parts=self.compare_parts(views), stream=stream, token=token)
 
     def compare_parts(self, views: Sequence[RunView]) -> Parts:
         """Return what changes on the page of several runs."""
-        return {"comparison": self._render("comparison.html", page=describe_comparison(views, self._context))}
+        return {"comparison": self.render("comparison.html", page=describe_comparison(views, self._context))}
 
-    def _render(self, name: str, **values: Any) -> str:
+    def render(self, name: str, **values: Any) -> str:
+        """Return what a template makes of some values."""
         return self._environment.get_template(name).render(values)
+
+
+class _Lines(str):
+    """A text whose line breaks stay."""
 
 
 def _clean(value: object) -> object:
     """Return a text without control characters; HTML that templates have made is left as it is."""
+    if isinstance(value, _Lines):
+        return "\n".join(map(clean, value.split("\n")))
     return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value

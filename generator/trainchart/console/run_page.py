@@ -79,6 +79,8 @@ class RunPage:
     command: str
     """The arguments with which every command finds the run."""
     offers: Sequence[Offer]
+    has_release: bool
+    """Whether helm can uninstall it."""
     roles: Sequence[tuple[RoleReport, str]]
     """Each with what its pods ask for."""
     strategy: str
@@ -112,6 +114,7 @@ def describe_run(view: RunView, report: Report, context: str = "") -> RunPage:
         next_step=advise(explained),
         command=name_run(report, context),
         offers=list_offers(report, context),
+        has_release=report.origin != LOCAL and not view.is_missing,
         roles=[(role, _describe_resources(report.settings.roles.get(role.role))) for role in report.roles],
         strategy=report.settings.strategy,
         pods=shown,

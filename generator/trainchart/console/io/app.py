@@ -9,7 +9,7 @@ import asyncio
 import math
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from urllib.parse import parse_qs
 
@@ -19,11 +19,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from trainchart.console.access import BODY_LIMIT, HEADERS, is_same, refuse_host, refuse_origin
+from trainchart.console.access import BODY_LIMIT, HEADERS, VALUES_LIMIT, is_same, refuse_host, refuse_origin
 from trainchart.console.addresses import address_of, parse_cluster, parse_key, parse_local
 from trainchart.console.compare_page import RUNS_COMPARED
 from trainchart.console.curves import draw_comparison, draw_run
+from trainchart.console.installing import Installer
 from trainchart.console.io.feed import Feed, call_in_thread
+from trainchart.console.io.installing import InstallRoutes
 from trainchart.console.io.streams import keep_alive, make_event, merge, send_changes
 from trainchart.console.offers import VERBS
 from trainchart.console.pages import Pages, Parts
@@ -37,6 +39,8 @@ _PODS_PER_SECOND = 100
 """A release with a thousand pods is megabytes to list: it is asked for less often."""
 _PATIENCE_SECONDS = 0.6
 _NOTICE_SECONDS = 60.0
+_VALUES = 200
+"""Fields of a form with the values of a chart."""
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -44,7 +48,13 @@ class Console:
     """The pages over one source, for those who know the code."""
 
     def __init__(
-        self, source: Source, pages: Pages, static: Mapping[str, bytes], names: tuple[str, ...], code: str
+        self,
+        source: Source,
+        pages: Pages,
+        static: Mapping[str, bytes],
+        names: tuple[str, ...],
+        code: str,
+        open_installer: Callable[[], Installer] | None = None,
     ) -> None:
         """`names` are the Host headers that are answered, `code` starts a session."""
         self._source, self._pages, self._static = source, pages, static
@@ -56,6 +66,7 @@ class Console:
         self._runs: dict[RunRef, Feed[RunView]] = {}
         self._notices: dict[RunRef, tuple[float, Notice]] = {}
         self._closing = asyncio.Event()
+        self._installing = open_installer and InstallRoutes(open_installer, pages.forms, self._token, self._keep_notice)
 
     def close(self) -> None:
         """End all streams, so that the server can end."""
@@ -70,6 +81,7 @@ class Console:
             Route("/compare/events", self._stream_comparison),
             Route("/sign-in", self._sign_in, methods=["POST"]),
             Route("/sign-out", self._sign_out, methods=["POST"]),
+            *(self._installing.list_routes() if self._installing else ()),
             Route("/runs/local/{release}", self._show_run),
             Route("/runs/local/{release}/events", self._stream_run),
             Route("/runs/cluster/{namespace}/{release}/{chart}", self._show_run),
@@ -121,7 +133,9 @@ class Console:
     async def _show_list(self, request: Request) -> Response:
         del request
         views = await asyncio.gather(*(self._read_soon(origin) for origin in ORIGINS))
-        return HTMLResponse(self._pages.list(dict(zip(ORIGINS, views, strict=True)), self._token))
+        return HTMLResponse(
+            self._pages.list(dict(zip(ORIGINS, views, strict=True)), self._token, installs=bool(self._installing))
+        )
 
     async def _read_soon(self, origin: str) -> ListView:
         """Return the runs of one origin; what takes longer comes with the stream, and holds up no page."""
@@ -169,8 +183,11 @@ class Console:
         if run is None or verb not in VERBS:
             return HTMLResponse(self._pages.refusal("No such action", "Go back to the run."), 404)
         notice = await call_in_thread(partial(self._source.act, run, verb))
-        self._notices[run] = (time.monotonic(), notice)
+        self._keep_notice(run, notice)
         return RedirectResponse(address_of(run), 303)
+
+    def _keep_notice(self, run: RunRef, notice: Notice) -> None:
+        self._notices[run] = (time.monotonic(), notice)
 
     def _find_notice(self, run: RunRef) -> Notice | None:
         """Return what came of the last action about a run, as long as it is news."""
@@ -262,13 +279,14 @@ class _TooLarge(Exception):
 
 async def _read_form(request: Request) -> dict[str, str]:
     """Return the fields of a form, which is small and has each once. Raises _TooLarge."""
+    size, count = (VALUES_LIMIT, _VALUES) if request.url.path.startswith("/new/") else (BODY_LIMIT, 20)
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > BODY_LIMIT:
+        if len(body) > size:
             raise _TooLarge
     try:
-        fields = parse_qs(body.decode(errors="replace"), max_num_fields=20)
+        fields = parse_qs(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=count)
     except ValueError as error:
         raise _TooLarge from error
     return {name: values[0] for name, values in fields.items()}

@@ -19,6 +19,7 @@ from pathlib import Path
 import uvicorn
 
 from trainchart.console.access import list_names
+from trainchart.console.installing import Installer
 from trainchart.console.io.app import Console
 from trainchart.console.pages import Pages
 from trainchart.console.views import Source
@@ -43,6 +44,7 @@ def serve_console(
     *,
     opens_browser: bool,
     tell: Callable[[str], None],
+    open_installer: Callable[[], Installer] | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; `tell` gets the address and the code.
 
@@ -52,7 +54,7 @@ def serve_console(
     with _listen(host, port) as listener:
         names = list_names(host, listener.getsockname()[1])
         code = secrets.token_urlsafe(18)
-        console = Console(source, pages, static, names, code)
+        console = Console(source, pages, static, names, code, open_installer)
         tell(f"console:  http://{names[0]}/\ncode:     {code}\nCtrl-C ends it.")
         with _write_opener(names[0], code) if opens_browser else contextlib.nullcontext() as opener:
             if opener is not None:

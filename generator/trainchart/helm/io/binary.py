@@ -111,9 +111,9 @@ class BinaryEngine:
 
 
 def run_helm(
-    program: Path, argv: Sequence[str], environment: Mapping[str, str], timeout_seconds: float
+    program: Path, argv: Sequence[str], environment: Mapping[str, str], timeout_seconds: float, *, given: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run a helm program to its end; one that fails has said why in stderr.
+    """Run a helm program to its end, with `given` as its standard input; one that fails has said why in stderr.
 
     Raises:
         ToolError: it cannot be started, does not end in time, or fails without an error message.
@@ -122,7 +122,7 @@ def run_helm(
         done = subprocess.run(
             [str(program), *argv],
             env=environment,
-            stdin=subprocess.DEVNULL,
+            input=given.encode(),
             capture_output=True,
             timeout=timeout_seconds,
             check=False,

@@ -108,8 +108,8 @@ def _written(upgrade: HelmUpgrade) -> Iterator[list[str]]:
         yield argv + [f"--set-string={key}={value}" for key, value in upgrade.sets.items()]
 
 
-def run_on_cluster(argv: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Run the helm program on PATH with the user's cluster, and return what it prints.
+def run_on_cluster(argv: Sequence[str], environment: Mapping[str, str], *, given: str = "") -> str:
+    """Run the helm program on PATH with the user's cluster, `given` as its input, and return what it prints.
 
     Raises:
         ToolError: helm is not installed, or it fails; the error has helm's output.
@@ -120,7 +120,7 @@ def run_on_cluster(argv: Sequence[str], environment: Mapping[str, str]) -> str:
             "there is no helm program on PATH, which is needed to change releases",
             hint="install helm 3 or 4: https://helm.sh/docs/intro/install/",
         )
-    done = run_helm(Path(program), argv, environment, TIMEOUT_SECONDS)
+    done = run_helm(Path(program), argv, environment, TIMEOUT_SECONDS, given=given)
     if done.returncode != 0:
         words = done.stderr.strip()[-_WORDS_KEPT:]
         raise ToolError(

@@ -1,0 +1,108 @@
+"""Installing from the console: which charts are offered, what is checked, and the command that installs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from trainchart.actions.install import ReleaseInstaller
+from trainchart.actions.support.cluster_access import Place
+from trainchart.archive.pack import BuildInfo, pack_chart
+from trainchart.console.installing import NAMESPACE, NOWHERE, RELEASE, PublishedChart, Review, Typed
+from trainchart.errors import NotFound, TrainchartError
+from trainchart.host.files import read_tree
+
+CHARTS = Path(__file__).parent.parent.parent.parent / "charts"
+
+
+@pytest.fixture
+def project(tmp_path: Path, helm4: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: a project with a chart as folder and as archive, and one outside of it."""
+    folder = tmp_path / "project"
+    shutil.copytree(CHARTS / "mnist", folder / "charts" / "mnist")
+    shutil.copytree(CHARTS / "digits", tmp_path / "outside")
+    (folder / "dist").mkdir()
+    (folder / "dist" / "digits-0.1.0.tgz").write_bytes(pack_chart(read_tree(CHARTS / "digits"), BuildInfo()).data)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "helm").symlink_to(helm4)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+INSTALLER = ReleaseInstaller(Place("prod", "team-a"))
+
+
+def test_folders_and_archives_of_the_project_are_offered(project: Path) -> None:
+    (project / "charts" / "linked").symlink_to(project.parent / "outside")
+    (project / "charts" / "broken").mkdir()
+    (project / "charts" / "broken" / "Chart.yaml").write_text("name: [")
+    (project / "-x.tgz").symlink_to("/etc/passwd")
+    (project / "dist" / "not-a-chart.tgz").write_text("hello")
+    offers = INSTALLER.list_charts()
+    assert [offer.where for offer in offers.charts] == ["charts/mnist", "dist/digits-0.1.0.tgz"]
+    assert len(offers.notes) == 4
+
+
+@pytest.mark.parametrize(
+    "key", ["", "local/../outside", "local/charts/../../outside", "local/charts/linked", "local//etc", "../outside"]
+)
+def test_no_other_path_is_opened(project: Path, key: str) -> None:
+    (project / "charts" / "linked").symlink_to(project.parent / "outside")
+    for call in (INSTALLER.open_chart, lambda name: INSTALLER.check(Typed(name, "exp-1", "team-a"))):
+        with pytest.raises(NotFound, match="is not one of the charts"):
+            call(key)
+
+
+def test_a_chart_whose_files_lead_outside_is_not_opened(project: Path) -> None:
+    (project / "charts" / "mnist" / "secret").symlink_to("/etc")
+    with pytest.raises(TrainchartError, match="secret"):
+        INSTALLER.open_chart("local/charts/mnist")
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["", "charts/mnist", "../outside", "/etc", "file:///etc", "-x", "chartmuseum+http://127.0.0.1:1", "ftp://a/b"],
+)
+def test_a_published_chart_is_no_path(project: Path, reference: str) -> None:
+    with pytest.raises(TrainchartError, match="is not the address of a published chart"):
+        INSTALLER.fetch(PublishedChart(reference, "digits", "0.1.0"))
+
+
+def test_the_command_installs_what_was_reviewed(project: Path) -> None:
+    typed = Typed("local/charts/mnist", "exp-1", "team-a", {"hyperparameters.seed": "7"})
+    review = INSTALLER.check(typed)
+    assert isinstance(review, Review)
+    assert review.command == (
+        "helm install exp-1 charts/mnist --namespace team-a --kube-context prod --values - <<'VALUES'\n"
+        "hyperparameters:\n  seed: 7\nVALUES"
+    )
+    assert review.training == "mnist"
+    assert ("StatefulSet", 4) in review.kinds
+    seen = INSTALLER.open_chart(typed.chart).seen
+    unchanged = Typed("local/charts/mnist", "exp-1", "team-a", {}, seen=seen)
+    plain = INSTALLER.check(unchanged)
+    assert isinstance(plain, Review)
+    assert plain.command == "helm install exp-1 charts/mnist --namespace team-a --kube-context prod"
+    (project / "charts" / "mnist" / "README.md").write_text("changed")
+    problems = INSTALLER.check(unchanged)
+    assert not isinstance(problems, Review)
+    assert "has changed" in problems[NOWHERE][0]
+
+
+def test_all_that_is_wrong_is_said_at_once(project: Path) -> None:
+    problems = INSTALLER.check(
+        Typed("local/dist/digits-0.1.0.tgz", "Exp", "Team A", {"image.digest": "x"}, yaml="foo: 1\nbar: 2")
+    )
+    assert not isinstance(problems, Review)
+    assert sorted(problems) == sorted([RELEASE, NAMESPACE, "image.digest", "yaml"])
+    assert len(problems["yaml"]) == 2
+
+
+def test_a_huge_schema_makes_no_form(project: Path) -> None:
+    (project / "charts" / "mnist" / "values.schema.json").write_text('{"title": "' + "x" * 3_000_000 + '"}')
+    with pytest.raises(TrainchartError, match=r"values\.schema\.json of the chart is too large"):
+        INSTALLER.open_chart("local/charts/mnist")
