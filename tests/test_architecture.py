@@ -38,7 +38,7 @@ IMPURE = {
 }
 PURE_PARTS = {"pathlib": {"PurePath", "PurePosixPath"}, "signal": {"Signals"}}
 """What is pure of a library that otherwise is not."""
-SIBLINGS = {"cluster", "console", "helm", "images", "local", "publish"}
+SIBLINGS = {"cluster", "console", "helm", "images", "local", "publish", "serving"}
 """Each owns one outside thing: none knows another, and all may use host/, which knows none of them."""
 SHARED_BY_SIBLINGS = "trainchart.helm.rendering"
 """What an engine renders, and what it is given."""
@@ -56,7 +56,7 @@ WITHOUT_TENSORFLOW = (
 OWNERS = {
     "helm_python": {"helm/io/sdk.py"},
     "http": {"trainchart_controller/api.py", "trainchart_controller/launchers.py"},
-    "httpx2": {"cluster/io/kubernetes_api.py", "publish/io/http.py"},
+    "httpx2": {"cluster/io/kubernetes_api.py", "publish/io/http.py", "serving/io/rest_client.py"},
     "jinja2": {"console/pages.py", "render/chart.py", "render/layers.py", "render/sandbox.py", "render/templates.py"},
     "jsonschema": {
         *("check/kubernetes_schemas.py", "check/rules/values.py", "families/schemas.py", "plan/misfits.py"),

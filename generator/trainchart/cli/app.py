@@ -36,7 +36,11 @@ COMMANDS = {
         "schema": "Print the JSON Schema of model specs.",
     },
     "Before an installation": {"doctor": "Say whether a cluster can run a chart, and this machine train."},
-    "Train on this machine": {"run": "Train a model on this machine, as local processes."},
+    "Train and serve on this machine": {
+        "run": "Train a model on this machine, as local processes.",
+        "serve": "Serve the model of a run, or of a chart, on this machine.",
+        "predict": "Send an example from a file to a model server.",
+    },
     "Look after runs, here and on a cluster": {
         "console": "Open a web page about runs in the browser.",
         "list": "List the local runs and the runs of a cluster.",

@@ -64,6 +64,13 @@ def _list_runs(ctx: typer.Context) -> Iterable[str]:
 
 
 @_offer
+def local_runs(ctx: typer.Context) -> Iterable[str]:
+    from trainchart.local.io.run_report import find_runs
+
+    return [folder.name for folder in find_runs(ctx.params["runs_folder"])]
+
+
+@_offer
 def other_runs(ctx: typer.Context) -> Iterable[str]:
     """Offer the runs that are not named yet."""
     named = {*(ctx.params.get("runs") or ()), *ctx.args}

@@ -74,6 +74,7 @@ class RestApi:
         }
         self.app = Starlette(
             routes=[
+                Route("/v1/models", self._answer_models),
                 Route("/v1/models/{path:path}", self._answer_model, methods=["GET", "POST"]),
                 Route("/healthz", self._answer_healthz),
                 Route("/readyz", self._answer_readyz),
@@ -81,6 +82,10 @@ class RestApi:
             ],
             exception_handlers={HTTPException: self._answer_problem, Exception: self._answer_failure},
         )
+
+    async def _answer_models(self, _: Request) -> Response:
+        # TensorFlow Serving has no such list; who has just one model need not know its name.
+        return self._respond(200, json.dumps({"models": [{"name": self._predictor.live.name}]}).encode())
 
     async def _answer_model(self, request: Request) -> Response:
         started = time.perf_counter()

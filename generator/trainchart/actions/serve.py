@@ -1,0 +1,252 @@
+"""The use case `trainchart serve`: the model server, on this machine, for the export of a run or of a chart."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+from trainchart.actions.support.served_model import ServedModel, ServeRequest, copy_model, find_model
+from trainchart.errors import ChecksFailed, Problem, ToolError
+from trainchart.local.io.processes import Guardian
+from trainchart.local.plan import POD_MARK
+from trainchart.serving.io.rest_client import ModelClient, NoAnswer, Reply
+from trainchart.serving.io.server_process import HOST, ServerProcess, require_free, require_installed
+from trainchart.serving.signature import DEFAULT_SIGNATURE, Signature, count_values, make_zeros, parse_metadata
+
+_TICK_SECONDS = 0.1
+_ANSWER_SECONDS = 30.0
+_SHORT = 600
+"""Characters of an example that is shown in a command; a larger one is a file."""
+_MOST_VALUES = 1_000_000
+"""Of an example."""
+_LINES_SHOWN = 10
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Where the server listens; 0 for any that is free."""
+
+    rest: int = 8501
+    grpc: int = 8500
+
+
+@dataclass(frozen=True)
+class Example:
+    """A request of zeros, which the model has answered or refused."""
+
+    body: str
+    file: str = ""
+    """Where the body lies, if it is too long for a command; there while the server runs."""
+    refusal: str = ""
+    """What the model says against it; empty where it has answered."""
+
+
+@dataclass(frozen=True)
+class ReadyServer:
+    """A server whose model answers."""
+
+    model: ServedModel
+    url: str
+    grpc: str
+    signatures: Mapping[str, Signature]
+    signature: Signature
+    """The one that answers where a request names none; of a model without, the first one."""
+    example: Example | None
+    """None where JSON cannot hold one."""
+    seconds: float
+
+    @property
+    def predict_url(self) -> str:
+        return f"{self.url}/v1/models/{self.model.name}:predict"
+
+
+class ServeObserver(Protocol):
+    """Shows what happens."""
+
+    def show_event(self, text: str) -> None: ...
+
+    def show_line(self, line: str) -> None: ...
+
+    def show_ready(self, ready: ReadyServer) -> None: ...
+
+
+def serve_model(request: ServeRequest, ports: Ports, observer: ServeObserver) -> int:
+    """Serve until a signal ends it, and return the signal's number. Call it from the main thread.
+
+    Whatever happens, the server does not outlive this call, nor the death of the calling process.
+
+    Raises:
+        ToolError: the extra is not installed, a port is taken, the model is not there, or the server ended by itself.
+        ChecksFailed: the export is damaged, or cannot be loaded.
+    """
+    require_installed()
+    model = find_model(request)
+    require_free(ports.rest, "--port")
+    require_free(ports.grpc, "--grpc-port")
+    for note in model.notes:
+        observer.show_event(f"note: {note}")
+    with tempfile.TemporaryDirectory(prefix="trainchart-serve-") as made, _catch_signals() as signals:
+        copy_model(model, Path(made, "model", str(model.version)))
+        observer.show_event(f"loading {model.origin} as {model.name}, version {model.version}")
+        mark = f"serve-{os.getpid()}-{secrets.token_hex(4)}"
+        guardian = Guardian(mark, os.environ)
+        try:
+            server = ServerProcess(
+                [*_make_arguments(model, ports, Path(made, "model"))], {**(model.environment or {}), POD_MARK: mark}
+            )
+            try:
+                guardian.watch(server.pid)
+                return _Watch(model, server, observer, signals, Path(made)).run()
+            finally:
+                server.kill()
+        finally:
+            guardian.close()
+
+
+@contextmanager
+def _catch_signals() -> Iterator[list[int]]:
+    """Give a list that grows with each signal that asks for the end."""
+    caught: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        del frame
+        caught.append(number)
+
+    # nohup ignores the end of the terminal.
+    numbers = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, note) for number in numbers}
+    try:
+        yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _make_arguments(model: ServedModel, ports: Ports, base: Path) -> Iterator[str]:
+    yield f"--model_name={model.name}"
+    yield f"--model_base_path={base}"
+    yield f"--version={model.version}"
+    if model.content:
+        yield f"--content={model.version}={model.content}"
+    yield f"--host={HOST}"
+    yield f"--rest_api_port={ports.rest}"
+    yield f"--port={ports.grpc}"
+    # No load balancer must notice first.
+    yield "--drain_delay_seconds=0"
+    yield from model.arguments
+
+
+@dataclass
+class _Watch:
+    """Follows a server from its start to its end."""
+
+    model: ServedModel
+    server: ServerProcess
+    observer: ServeObserver
+    signals: list[int]
+    folder: Path
+    _started_at: float = field(default_factory=time.monotonic)
+    _is_ready: bool = False
+    _signals_seen: int = 0
+
+    def run(self) -> int:
+        while (code := self.server.wait(_TICK_SECONDS)) is None:
+            self._show_lines()
+            self._heed_signals()
+            if not self._is_ready and not self.signals and self.server.address:
+                self._look()
+        self._show_lines()
+        if self.signals:
+            return self.signals[0]
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        lines = () if self._is_ready else tuple(self.server.last_lines)[-_LINES_SHOWN:]
+        raise ToolError(
+            f"the model server {how}",
+            hint="its lines above say why" if self._is_ready else "",
+            problems=tuple(Problem(line) for line in lines if line.strip()),
+        )
+
+    def _show_lines(self) -> None:
+        for line in self.server.take_lines():
+            self.observer.show_line(line)
+
+    def _heed_signals(self) -> None:
+        seen, self._signals_seen = self._signals_seen, len(self.signals)
+        if self._signals_seen == seen:
+            return
+        if seen:
+            self.server.kill()
+        else:
+            self.observer.show_event("draining: what has begun is answered; again to end at once")
+            self.server.drain()
+
+    def _look(self) -> None:
+        """Show the server once its model answers. Raises ChecksFailed where it never will."""
+        client = ModelClient(f"http://{self.server.address}", _ANSWER_SECONDS)
+        try:
+            if client.ask("GET", "/readyz").is_done:
+                self._is_ready = True
+                self.observer.show_ready(self._describe(client))
+                return
+            problem = _find_problem(client.read_model(self.model.name))
+        except NoAnswer:
+            return  # it has not begun, or has just ended
+        if problem:
+            raise ChecksFailed(f"{self.model.origin} is not served: {problem}", hint=self._advise(problem))
+
+    def _advise(self, problem: str) -> str:
+        if self.model.content and "is pinned" in problem:
+            return "name the export that the chart pins, or pin another one: --set model.content=sha256:…"
+        return f"the files in {self.model.source} are not as they were exported: take another copy, or train again"
+
+    def _describe(self, client: ModelClient) -> ReadyServer:
+        reply = client.read_model(self.model.name, "metadata")
+        try:
+            signatures = parse_metadata(reply.document)
+        except ValueError as error:
+            raise ToolError(f"the metadata of the model cannot be read: {error}") from error
+        signature = signatures.get(DEFAULT_SIGNATURE) or next(iter(signatures.values()))
+        return ReadyServer(
+            model=self.model,
+            url=client.url,
+            grpc=self.server.grpc_address,
+            signatures=signatures,
+            signature=signature,
+            example=_try_zeros(signature, self.model.name, client, self.folder / "example.json"),
+            seconds=time.monotonic() - self._started_at,
+        )
+
+
+def _find_problem(reply: Reply) -> str:
+    """Return why the server has given up on the version; empty while it has not."""
+    document: Any = reply.document
+    with suppress(KeyError, TypeError, IndexError):
+        status = document["model_version_status"][0]
+        if status["state"] == "END":
+            return " ".join(str(status["status"]["error_message"]).split())
+    return ""
+
+
+def _try_zeros(signature: Signature, model: str, client: ModelClient, file: Path) -> Example | None:
+    """Ask the model for a request of zeros, so that what is shown as an example works."""
+    zeros = make_zeros(signature) if count_values(signature) <= _MOST_VALUES else None
+    if zeros is None:
+        return None
+    body = json.dumps(zeros, separators=(",", ":"))
+    reply = client.predict(model, body.encode())
+    refusal = "" if reply.is_done else reply.error or f"status {reply.status}"
+    if len(body) <= _SHORT:
+        return Example(body, refusal=refusal)
+    file.write_text(body)
+    return Example(body, str(file), refusal)

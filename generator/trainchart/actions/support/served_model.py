@@ -1,0 +1,224 @@
+"""Finds the model that `trainchart serve` is to serve: the export of a local run, or that of a chart."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import Error, copytree
+from typing import Any
+
+from trainchart.actions.support.chart_input import read_chart_files
+from trainchart.actions.support.cluster_access import Place
+from trainchart.actions.support.given_values import read_overrides
+from trainchart.actions.support.project import find_project, list_specs
+from trainchart.actions.support.run_lookup import RunAddress, find_local_run
+from trainchart.actions.support.target import is_chart
+from trainchart.errors import PlanError, ToolError, UsageError
+from trainchart.helm.io.choose import find_engine
+from trainchart.host.files import read_text
+from trainchart.host.trees import walk
+from trainchart.json_documents import parse_json
+from trainchart.kubernetes_yaml import YamlError, parse_mapping
+from trainchart.local.io.release_folder import RUN_FILE, holds_run, read_record
+from trainchart.local.io.release_lock import is_running
+from trainchart.serving.chart_server import FAMILY, ChartServer, read_chart_server
+from trainchart.serving.export import MARK, RECORD, Export, choose_export, is_in_place, read_step
+from trainchart_runtime.contract import FAMILY_ANNOTATION
+
+_CLAIMS = "claims"
+_RELEASE = "served"
+"""Name of the release for which a chart is rendered."""
+_SUMS = "SHA256SUMS"
+_RECORD_LIMIT = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class ServeRequest:
+    """What the user asked for."""
+
+    target: str
+    """A local run, a chart folder or an archive; empty: the run that was started last."""
+    runs_folder: Path
+    step: int | None = None
+    model: Path | None = None
+    """The export to serve in the place of the chart's."""
+    values: tuple[Path, ...] = ()
+    sets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A model, and how its server is started."""
+
+    name: str
+    version: int
+    source: str
+    """Folder or URI of the export."""
+    origin: str
+    """What it is, in words."""
+    content: str = ""
+    """The hash that it must have; empty where nothing pins it."""
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def find_model(request: ServeRequest) -> ServedModel:
+    """Return the model that is meant. Raises TrainchartError."""
+    target = request.target
+    is_run = target != "" and "/" not in target and holds_run(request.runs_folder / target)
+    if target and not is_run and ("/" in target or is_chart(Path(target))):
+        if request.step is not None:
+            raise UsageError("--step is for runs: a chart says which version it serves")
+        return _find_in_chart(request)
+    if request.model or request.values or request.sets:
+        raise UsageError("--model, --values and --set are for charts: a run has its own export")
+    return _find_in_run(request)
+
+
+def _find_in_run(request: ServeRequest) -> ServedModel:
+    folder = _find_run(request)
+    record = read_record(folder / RUN_FILE)
+    exports = list(_list_exports(folder, record))
+    export = choose_export(exports, request.step, folder.name, goes_on=is_running(folder.parent, folder.name))
+    chart = str(record.get("chart", ""))
+    at = f" of step {export.step}" if export.step is not None else ""
+    is_listed = (Path(export.folder) / _SUMS).is_file()
+    note = "the export has no SHA256SUMS, so nothing says whether its files are whole"
+    return ServedModel(
+        name=chart.rpartition("-")[0] or chart or folder.name,
+        version=export.version,
+        source=export.folder,
+        origin=f"the export{at} of the run {folder.name}",
+        notes=() if is_listed else (note,),
+    )
+
+
+def _find_run(request: ServeRequest) -> Path:
+    address = RunAddress(request.target, Place(), request.runs_folder)
+    try:
+        folder = find_local_run(address)
+    except ToolError as error:
+        raise _explain_absent(request.target, error) from error
+    if folder is None:
+        absent = ToolError(
+            f"there is no local run {request.target!r} in {request.runs_folder}",
+            hint="of a release on a cluster, ask its server: kubectl port-forward service/NAME 8501",
+        )
+        raise _explain_absent(request.target, absent)
+    return folder
+
+
+def _explain_absent(name: str, error: ToolError) -> ToolError:
+    """Return the error with a better hint where `name` is that of a model or of a chart."""
+    if name and (find_project().charts / name).is_dir() and _read_family(find_project().charts / name) == FAMILY:
+        chart = os.path.relpath(find_project().charts / name)
+        return ToolError(error.message, hint=f"serve the chart: trainchart serve {chart}")
+    if name in (spec.stem for spec in list_specs()):
+        return ToolError(
+            error.message, hint=f"{name} is a model: train it with trainchart run {name}, then serve that run"
+        )
+    return error
+
+
+def _list_exports(folder: Path, record: Mapping[str, Any]) -> Iterator[Export]:
+    """Yield the exports in the claims of a run, also in folders that the user has chosen for them."""
+    options = record.get("options")
+    chosen = options.get("claims") if isinstance(options, Mapping) else None
+    started_at = record.get("startedAt")
+    since = started_at if isinstance(started_at, int | float) else 0.0
+    places = {str(folder / _CLAIMS): 0.0}
+    # In a folder of the user's own, only what is newer is the run's.
+    places |= {str(path): since for path in (chosen.values() if isinstance(chosen, Mapping) else ())}
+    for place, oldest in places.items():
+        for parent, _, names in walk(place):
+            if MARK not in names or not is_in_place(parent):
+                continue
+            written_at = Path(parent, MARK).lstat().st_mtime
+            if written_at >= oldest:
+                yield Export(parent, read_step(parent, _read_export_record(Path(parent, RECORD))), written_at)
+
+
+def _read_export_record(path: Path) -> Mapping[str, Any]:
+    try:
+        record = parse_json(read_text(path, limit=_RECORD_LIMIT, follow_links=False))
+    except (ToolError, ValueError):
+        return {}
+    return record if isinstance(record, Mapping) else {}
+
+
+def _find_in_chart(request: ServeRequest) -> ServedModel:
+    chart = Path(request.target)
+    family = _read_family(chart)
+    if family != FAMILY:
+        kind = f"of the family {family}" if family else "of a training, which serves nothing"
+        hint = "a chart of the family model-server is served, or a run: trainchart run, then trainchart serve RUN"
+        raise PlanError(f"the chart {chart} is {kind}", hint=hint)
+    overrides = read_overrides(request.values, request.sets, (), ())
+    server = read_chart_server(find_engine("auto").render(chart, release=_RELEASE, overrides=overrides))
+    return ServedModel(
+        name=server.model_name,
+        version=server.version,
+        source=_find_source(request, server),
+        origin=f"version {server.version} of the chart {chart}",
+        content=server.content,
+        arguments=server.arguments,
+        environment=server.environment,
+        notes=server.notes,
+    )
+
+
+def _read_family(chart: Path) -> str:
+    try:
+        document = parse_mapping(read_chart_files(chart).get("Chart.yaml", b"").decode(errors="replace"))
+    except YamlError as error:
+        raise ToolError(f"cannot read Chart.yaml of {chart}: {error}", hint="is this the chart you mean?") from error
+    annotations = document.get("annotations")
+    return str(annotations.get(FAMILY_ANNOTATION, "")) if isinstance(annotations, Mapping) else ""
+
+
+def _find_source(request: ServeRequest, server: ChartServer) -> str:
+    """Return where the model of a chart is on this machine. Raises ToolError where it is not."""
+    hint = f"name a copy of the export: trainchart serve {request.target} --model FOLDER"
+    if request.model is not None:
+        if not (request.model / MARK).is_file():
+            raise ToolError(f"--model: {request.model} is no export: it has no {MARK}")
+        return str(request.model.absolute())
+    if not server.claim:
+        if "://" in server.path or (Path(server.path) / MARK).is_file():
+            return server.path
+        raise ToolError(f"the model of the chart is in its image, at {server.path}, and not on this machine", hint=hint)
+    for claim in request.runs_folder.glob(f"*/{_CLAIMS}/{server.claim}"):
+        if holds_run(claim.parent.parent) and (claim / server.path / MARK).is_file():
+            return str((claim / server.path).absolute())
+    raise ToolError(
+        f"the model of the chart is in the claim {server.claim}, which no local run in {request.runs_folder} has",
+        hint=hint,
+    )
+
+
+def copy_model(model: ServedModel, target: Path) -> None:
+    """Copy the export to the new folder `target`, as pods do: what is served cannot change then. Raises ToolError."""
+    if "://" in model.source:
+        _download(model, target)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        copytree(model.source, target)
+    except (OSError, Error) as error:
+        raise ToolError(
+            f"cannot copy {model.source} to {target}: {error}", hint="TMPDIR names the folder of copies"
+        ) from error
+
+
+def _download(model: ServedModel, target: Path) -> None:
+    command = [sys.executable, "-P", "-m", "trainchart_serving.fetch", model.source, str(target), model.content]
+    environment = {**os.environ, **(model.environment or {})}
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/", env=environment, check=False)
+    if done.returncode != 0:
+        last = done.stderr.strip().rpartition("\n")[2]
+        raise ToolError(last.removeprefix("error: ") or f"cannot take the export {model.source}")

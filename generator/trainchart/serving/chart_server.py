@@ -1,0 +1,88 @@
+"""What a chart of the family model-server starts, read from its rendered objects. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainchart.check.objects import list_at, mapping_at
+from trainchart.errors import PlanError
+from trainchart.helm.rendering import Rendering
+
+FAMILY = "model-server"
+_OURS = ("--model_base_path", "--version", "--content", "--host", "--port", "--rest_api_port")
+"""Arguments of the server that are others on this machine."""
+_TARGET = re.compile(r"/models/(?P<name>[^/]+)/(?P<version>[0-9]{1,19})")
+_CLAIM_FOLDER = "/source/"
+
+
+@dataclass(frozen=True)
+class ChartServer:
+    """The server of a chart, and where its pods get the model from."""
+
+    model_name: str
+    version: int
+    content: str
+    claim: str
+    """Empty where the model is in the image or at a URI."""
+    path: str
+    """Folder of the claim, or an absolute path in the image, or a URI."""
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+def read_chart_server(rendering: Rendering) -> ChartServer:
+    """Return what the pods of a rendered chart start, without its canary. Raises PlanError for another chart."""
+    pod = _find_pod(rendering)
+    fetch = next(iter(_named(pod, "initContainers", "fetch")), {})
+    server = next(iter(_named(pod, "containers", "server")), {})
+    source, target, content = (*map(str, list_at(fetch, "args")), "", "", "")[:3]
+    found = _TARGET.fullmatch(target)
+    if found is None:
+        raise PlanError("the chart starts no model server as charts of the family model-server do")
+    claims = [str(mapping_at(each, "persistentVolumeClaim").get("claimName", "")) for each in list_at(pod, "volumes")]
+    notes: list[str] = []
+    return ChartServer(
+        model_name=found["name"],
+        version=int(found["version"]),
+        content=content,
+        claim=next(filter(None, claims), ""),
+        path=source.removeprefix(_CLAIM_FOLDER),
+        arguments=tuple(_choose_arguments(server, notes)),
+        environment=_read_environment(server, notes),
+        notes=tuple(notes),
+    )
+
+
+def _find_pod(rendering: Rendering) -> Mapping[str, Any]:
+    for manifest in rendering.manifests:
+        if manifest.kind == "Deployment" and manifest.name == rendering.release:
+            return mapping_at(manifest.document, "spec", "template", "spec")
+    return {}
+
+
+def _named(pod: Mapping[str, Any], kind: str, name: str) -> list[Mapping[str, Any]]:
+    return [each for each in list_at(pod, kind) if isinstance(each, Mapping) and each.get("name") == name]
+
+
+def _choose_arguments(server: Mapping[str, Any], notes: list[str]) -> list[str]:
+    given = [str(argument) for argument in list_at(server, "args")]
+    if not list_at(server, "command"):
+        left_out = f", without its arguments {' '.join(given)}" if given else ""
+        notes.append(f"the chart starts the program of TensorFlow Serving; here trainchart's server answers{left_out}")
+        return []
+    return [argument for argument in given if argument.partition("=")[0] not in (*_OURS, "--model_name")]
+
+
+def _read_environment(server: Mapping[str, Any], notes: list[str]) -> dict[str, str]:
+    found = {}
+    for entry in list_at(server, "env"):
+        name = str(mapping_at({"env": entry}, "env").get("name", ""))
+        if "valueFrom" in entry:
+            notes.append(f"the variable {name} stays as it is here: the chart takes it from an object of the cluster")
+        elif name not in ("MODEL_NAME", "MODEL_BASE_PATH"):
+            found[name] = str(entry.get("value", ""))
+    return found

@@ -1,0 +1,1 @@
+"""Servers of models: started on this machine, and asked over REST."""

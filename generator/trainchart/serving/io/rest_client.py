@@ -1,0 +1,109 @@
+"""Asks a model server over REST: one answer, or one error of ours."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+
+from trainchart.errors import ToolError, UsageError
+from trainchart.host.deadline import run_within
+from trainchart.json_documents import parse_json
+
+CONNECT_SECONDS = 10.0
+ANSWER_LIMIT = 64 * 1024 * 1024
+"""Bytes."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the server has answered."""
+
+    status: int
+    text: str
+
+    @property
+    def is_done(self) -> bool:
+        return self.status == 200
+
+    @property
+    def document(self) -> Any:
+        """The answer as JSON; None where it is none."""
+        try:
+            return parse_json(self.text)
+        except ValueError:
+            return None
+
+    @property
+    def error(self) -> str:
+        """What the server says is wrong; empty where it does not say."""
+        document = self.document
+        told = document.get("error") if isinstance(document, Mapping) else None
+        return told if isinstance(told, str) else ""
+
+
+class NoAnswer(ToolError):
+    """The server does not answer at all."""
+
+
+class ModelClient:
+    """Speaks to the server at a base address, such as http://localhost:8501."""
+
+    def __init__(self, url: str, seconds: float = 60.0) -> None:
+        """Raises UsageError for an address that cannot be one of a model server."""
+        self.url = url.rstrip("/")
+        self._seconds = seconds
+        try:
+            parsed = httpx2.URL(self.url)
+        except (httpx2.InvalidURL, ValueError, UnicodeError) as error:
+            raise UsageError(f"--url: {url!r} is not an address: {error}") from error
+        if parsed.scheme not in ("http", "https") or not parsed.host or parsed.query or parsed.fragment:
+            raise UsageError(
+                f"--url: {url!r} is not the address of a model server", hint="an example: http://localhost:8501"
+            )
+        # A proxy of the environment cannot reach this machine.
+        self._trusts_environment = not _is_loopback(parsed.host)
+
+    def read_model(self, model: str, part: str = "") -> Reply:
+        """Return the status of a model, or a `part` of it, such as metadata."""
+        return self.ask("GET", f"/v1/models/{quote(model, safe='')}{f'/{part}' if part else ''}")
+
+    def predict(self, model: str, body: bytes) -> Reply:
+        return self.ask("POST", f"/v1/models/{quote(model, safe='')}:predict", body)
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> Reply:
+        """Return the answer, whatever its status. Raises NoAnswer."""
+        try:
+            return run_within(self._seconds, lambda: self._exchange(method, path, body))
+        except (httpx2.TimeoutException, TimeoutError) as error:
+            raise NoAnswer(f"{self.url} did not answer within {self._seconds:g} s") from error
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, UnicodeError) as error:
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise NoAnswer(f"no model server answers at {self.url}: {reason}") from error
+
+    def _exchange(self, method: str, path: str, body: bytes | None) -> Reply:
+        timeout = httpx2.Timeout(self._seconds, connect=CONNECT_SECONDS)
+        headers = {"User-Agent": "trainchart", "Accept-Encoding": "identity"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        with (
+            httpx2.Client(timeout=timeout, headers=headers, trust_env=self._trusts_environment) as client,
+            client.stream(method, f"{self.url}{path}", content=body) as response,
+        ):
+            content = b""
+            for part in response.iter_raw():
+                content += part
+                if len(content) > ANSWER_LIMIT:
+                    raise ToolError(f"the answer of {self.url} is larger than {ANSWER_LIMIT} bytes")
+            return Reply(response.status_code, content.decode(errors="replace"))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

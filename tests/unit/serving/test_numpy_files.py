@@ -1,0 +1,93 @@
+"""NumPy's files are read without NumPy: what NumPy writes comes back as its own `tolist` says it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import zipfile
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainchart.serving.numpy_files import parse_npy, parse_npz
+
+LIMIT = 1_000_000
+
+
+def dump(array: Any, **options: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array, **options)
+    return file.getvalue()
+
+
+def dump_all(**arrays: Any) -> bytes:
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)
+    return file.getvalue()
+
+
+KINDS = ["f2", "f4", ">f8", "i1", "<i2", ">i4", "i8", "u1", "u2", "u4", "u8", "?"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3), (2, 3, 4)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_come_back(kind: str, shape: tuple[int, ...], order: Any) -> None:
+    array = np.arange(int(np.prod(shape)), dtype="i8").reshape(shape).astype(kind, order=order)
+    assert parse_npy(dump(array)) == array.tolist()
+
+
+def test_strings_come_back() -> None:
+    assert parse_npy(dump(np.array(["a", "long ä", ""]))) == ["a", "long ä", ""]
+    assert parse_npy(dump(np.array([b"a", b"\xff"]))) == ["a", {"b64": "/w=="}]
+
+
+def test_arrays_of_an_archive_have_names() -> None:
+    assert parse_npz(dump_all(a=np.ones(2), b=np.zeros((1, 1))), LIMIT) == {"a": [1.0, 1.0], "b": [[0.0]]}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "not a file of numpy.save"),
+        (dump(np.zeros(2))[:-1], "15 bytes of values, but its header says 16"),
+        (dump(np.array([{}], dtype=object), allow_pickle=True), "of the type |O cannot be sent as JSON"),
+        (dump(np.zeros(2, np.complex64)), "of the type <c8 cannot be sent"),
+        (dump(np.zeros(2, np.longdouble)), "numbers of the type <f16 cannot be sent"),
+        (dump(np.zeros(2, [("a", "f4")])), "cannot be sent as JSON"),
+        (dump(np.zeros((0, 3))), "it holds no value"),
+        (dump(np.zeros(2)).replace(b"(2,)", b"(9" + b"9" * 8 + b",)"), "header"),
+        (dump(np.zeros(2)).replace(b"{", b"("), "header cannot be read"),
+    ],
+)
+def test_what_json_cannot_hold_is_refused(content: bytes, words: str) -> None:
+    with pytest.raises(ValueError, match=words.replace("|", r"\|")):
+        parse_npy(content)
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused() -> None:
+    with pytest.raises(ValueError, match="unpacked, it is larger than 1000000 bytes"):
+        parse_npz(dump_all(a=np.zeros(LIMIT)), LIMIT)
+
+
+def test_an_archive_without_arrays_is_refused() -> None:
+    file = io.BytesIO()
+    zipfile.ZipFile(file, "w").close()
+    with pytest.raises(ValueError, match="holds no array"):
+        parse_npz(file.getvalue(), LIMIT)
+
+
+SAVED = {"npy": dump(np.ones((2, 3))), "npz": dump_all(a=np.ones((2, 3)))}
+
+
+@given(st.data())
+@pytest.mark.parametrize("kind", ["npy", "npz"])
+def test_a_damaged_file_is_read_or_refused(kind: str, data: st.DataObject) -> None:
+    content = bytearray(SAVED[kind])
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(ValueError):
+        parse_npy(bytes(content)) if kind == "npy" else parse_npz(bytes(content), LIMIT)
