@@ -1,4 +1,4 @@
-"""The console in a browser, of a release on a real cluster: watched, disturbed, suspended, resumed and stopped."""
+"""The console in a browser, on a real cluster: releases installed, watched, disturbed, stopped and uninstalled."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from playwright.sync_api import Page, expect, sync_playwright
 
 from tests.cluster.testcluster.access import Access
@@ -32,30 +33,34 @@ while True:
 """
 
 
+CHANGES = {
+    "command": ["python3", "-c", STEPS],
+    "roles": {
+        "chief": TINY,
+        "worker": {**TINY, "saveWaitSeconds": 0},
+        "ps": {**TINY, "saveWaitSeconds": 0},
+        "evaluator": {"replicas": 0},
+    },
+}
+VALUES = merge_values(mnist_values(), merge_values(CONTROLLED, CHANGES))
+"""A run of a chief and two workers, which makes steps."""
+
+
 @pytest.fixture
 def release(admin: Access, namespace: str) -> Release:
-    """A run of a chief and two workers, which makes steps."""
-    changes = {
-        "command": ["python3", "-c", STEPS],
-        "roles": {
-            "chief": TINY,
-            "worker": {**TINY, "saveWaitSeconds": 0},
-            "ps": {**TINY, "saveWaitSeconds": 0},
-            "evaluator": {"replicas": 0},
-        },
-    }
-    values = merge_values(mnist_values(), merge_values(CONTROLLED, changes))
-    made = Release(admin, namespace, "exp1", PROJECT / "charts" / "mnist", values)
+    """A run that goes on."""
+    made = Release(admin, namespace, "exp1", PROJECT / "charts" / "mnist", VALUES)
     made.install()
     return made
 
 
 @pytest.fixture
-def page(release: Release, tmp_path: Path) -> Iterator[Page]:
-    """The page of all runs, with the user signed in."""
-    project = Project(tmp_path, {**release.access.environment, "HOME": str(tmp_path)})
-    place = [f"--namespace={release.namespace}"]
-    place += [f"--context={release.access.context}"] if release.access.context else []
+def page(admin: Access, namespace: str, tmp_path: Path) -> Iterator[Page]:
+    """The page of all runs, with the user signed in, of a console in a project with a chart."""
+    shutil.copytree(PROJECT / "charts" / "mnist", tmp_path / "charts" / "mnist")
+    project = Project(tmp_path, {**admin.environment, "HOME": str(tmp_path)})
+    place = [f"--namespace={namespace}"]
+    place += [f"--context={admin.context}"] if admin.context else []
     console = project.open_console(*place)
     program = shutil.which("chromium")
     assert program is not None, "chromium is not installed"
@@ -99,3 +104,40 @@ def test_a_release_is_watched_and_controlled(release: Release, page: Page) -> No
     act(page, "Stop")
     expect(phase).to_have_text("Stopped")
     expect(page.get_by_text("Rerun …")).to_be_visible()
+
+
+def test_a_training_is_installed_and_uninstalled(admin: Access, namespace: str, page: Page) -> None:
+    expect.set_options(timeout=WAIT_MS)
+    page.get_by_role("link", name="New training").click()
+    page.get_by_role("link", name="mnist", exact=True).click()
+    page.get_by_label("Release", exact=True).fill("exp2")
+    expect(page.get_by_label("Namespace")).to_have_value(namespace)
+    rate = page.get_by_label("Learning rate")
+    rate.fill("0")
+    page.get_by_role("group", name="Role worker").get_by_label("Pods").fill("1")
+    page.get_by_label("All values").fill(yaml.safe_dump(VALUES))
+    page.get_by_role("button", name="Review").click()
+    expect(rate).to_have_attribute("aria-invalid", "true")
+    rate.fill("0.2")
+    page.get_by_role("button", name="Review").click()
+    expect(page.get_by_role("region", name="The command")).to_contain_text(
+        f"helm install exp2 charts/mnist --namespace {namespace}"
+    )
+    page.get_by_role("button", name="Install").click()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("exp2")
+    expect(page.locator(".notice")).to_have_text("exp2 is installed.")
+    expect(page.get_by_role("row", name="worker-0")).to_contain_text("Running")
+    expect(page.locator(".log")).to_contain_text("step 10")
+    expect(page.get_by_role("region", name="Settings")).to_contain_text("0.2")
+    expect(page.get_by_role("row", name="worker-1")).to_have_count(0)
+
+    page.get_by_role("link", name="Uninstall …").click()
+    claim = "exp2-mnist-checkpoints"
+    expect(page.get_by_role("region", name="Stays")).to_contain_text(f"PersistentVolumeClaim {claim} (1Gi)")
+    page.get_by_label("Type exp2 to confirm").fill("exp2")
+    page.get_by_role("button", name="Uninstall exp2").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("exp2 is uninstalled")
+    assert "exp2" not in admin.kubectl("get", "secrets", "--output=name", "--namespace", namespace)
+    assert claim in admin.kubectl("get", "pvc", "--output=name", "--namespace", namespace)
+    assert "exp2" not in admin.kubectl("get", "statefulsets", "--output=name", "--namespace", namespace)
