@@ -27,6 +27,7 @@ from trainchart.actions.support.repository_access import Address, open_repositor
 from trainchart.archive.chart_file import CHART_FILE, ChartFile, parse_chart_file
 from trainchart.archive.read import parse_archive
 from trainchart.cluster.io.kubeconfig import read_entry
+from trainchart.compare.version import last_version
 from trainchart.console.form import make_form, place_problem, read_values
 from trainchart.console.installing import (
     NAMESPACE,
@@ -60,6 +61,7 @@ from trainchart.helm.rendering import Rendering, ValueOverrides
 from trainchart.host.files import read_bytes
 from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping, parse_objects
+from trainchart.publish.oci_manifest import version_tag
 from trainchart.reports.report import CLUSTER
 from trainchart_runtime.contract import NAME_LABEL, REPLICAS_ANNOTATION
 
@@ -259,7 +261,8 @@ def _fetch(published: PublishedChart) -> tuple[bytes, tuple[str, ...]]:
     environment = without_login(os.environ)
     plain = ("--plain-http",) if published.plain_http else ()
     if is_reference(reference):
-        found = fetch_published(reference, plain_http=published.plain_http, environment=environment)
+        whole = _complete(reference, name, version, published.plain_http)
+        found = fetch_published(whole, plain_http=published.plain_http, environment=environment)
         return found.archive, (found.pinned, *plain)
     if not reference.lower().startswith(("https://", "http://")):
         raise PublishError(
@@ -280,6 +283,20 @@ def _fetch(published: PublishedChart) -> tuple[bytes, tuple[str, ...]]:
                 raise nothing_published(repository, name)
             version, data = last[0], last[1].data
     return data, (name, f"--repo={reference}", f"--version={version}")
+
+
+def _complete(reference: str, name: str, version: str, plain_http: bool) -> str:
+    """Return the reference of a chart in a registry with its name and version: the newest where none is given."""
+    whole = "/".join(filter(None, [reference.rstrip("/"), name]))
+    repository, _, chart = whole.rpartition("/")
+    if ":" in chart or "@" in chart:
+        return whole
+    if not version:
+        with open_repository(Address(repository, plain_http), without_login(os.environ)) as found:
+            version = last_version(found.find_versions(chart))
+            if not version:
+                raise nothing_published(found, chart)
+    return f"{whole}:{version_tag(version)}"
 
 
 def _check_names(typed: Typed) -> dict[str, list[str]]:
