@@ -9,16 +9,16 @@ from pathlib import Path
 
 from trainchart.actions.support.cluster_access import open_cluster
 from trainchart.actions.support.installed import read_installed
+from trainchart.actions.support.kept_upgrade import upgrade_and_keep
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.cluster.control import LATEST, Change, Verb, decide_change
 from trainchart.cluster.diagnosis import diagnose
-from trainchart.cluster.gitops import GitOpsOwner, find_gitops_owner
+from trainchart.cluster.gitops import find_gitops_owner
 from trainchart.cluster.io.releases import read_training
 from trainchart.cluster.outside_changes import lay_over
 from trainchart.cluster.snapshot import Object, listed, name_of
-from trainchart.errors import Conflict, Problem, ToolError, UsageError
-from trainchart.helm.io.upgrade import HelmUpgrade, render_upgrade, run_upgrade, runs_helm_3
-from trainchart.helm.kept_changes import carry_over, dump_objects
+from trainchart.errors import Conflict, ToolError, UsageError
+from trainchart.helm.io.upgrade import HelmUpgrade
 from trainchart.helm.rendering import ReleaseTexts
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_objects
 from trainchart.local.io.release_lock import ask_to_stop
@@ -75,10 +75,10 @@ def control_run(address: RunAddress, verb: Verb, resume: str = LATEST) -> Contro
     try:
         has_changes = bool(report.outside_changes)
         stored = _with_changes_by_hand(installed.texts, listed(seen.sets)) if has_changes else installed.texts
-        kept = _upgrade(wanted, upgrade, stored)
+        kept = upgrade_and_keep(wanted, upgrade, stored)
     except YamlError as error:
         raise ToolError(f"cannot read the objects of {key.release}: {error}") from error
-    note = f"{owner.name} will undo this: {_advise_owner(owner)}" if owner else ""
+    note = f"{owner.name} will undo this: {owner.advice}" if owner else ""
     return Controlled(report, change, is_changed=True, kept=kept, note=note)
 
 
@@ -94,43 +94,6 @@ def _with_changes_by_hand(texts: ReleaseTexts, sets: Sequence[Object]) -> Releas
 
 def _is_set(each: Object) -> bool:
     return each.get("kind") == "StatefulSet"
-
-
-def _upgrade(upgrade: HelmUpgrade, unchanged: HelmUpgrade, stored: ReleaseTexts) -> tuple[str, ...]:
-    """Upgrade, keep what was changed outside the chart, and return what that was.
-
-    Raises:
-        Conflict: something cannot be kept.
-        YamlError: what is kept of the release cannot be read.
-    """
-    rendered, namespace = render_upgrade(unchanged), upgrade.namespace
-    carried = carry_over(rendered, stored, rendered, namespace)
-    if not carried.kept and not carried.kept_in_hooks:
-        run_upgrade(upgrade)
-        return ()
-    carried = carry_over(rendered, stored, render_upgrade(upgrade), namespace)
-    # Helm 3 hands no hooks to post-renderers.
-    is_helm_3 = runs_helm_3()
-    lost = (*carried.conflicts, *(carried.kept_in_hooks if is_helm_3 else ()))
-    if lost:
-        raise _refuse_to_lose(upgrade, lost)
-    objects = carried.objects if is_helm_3 else carried.objects + carried.hooks
-    run_upgrade(replace(upgrade, objects=dump_objects(objects, marks_sources=not is_helm_3)), is_helm_3=is_helm_3)
-    return carried.kept + carried.kept_in_hooks
-
-
-def _refuse_to_lose(upgrade: HelmUpgrade, fields: tuple[str, ...]) -> Conflict:
-    sets = " ".join(f"--set-string {name}={value}" for name, value in upgrade.sets.items())
-    return Conflict(
-        f"nothing was changed: this command would undo changes made to {upgrade.release} outside its chart",
-        hint=f"helm upgrade {upgrade.release} CHART -n {upgrade.namespace} --reuse-values {sets}, "
-        "with the --post-renderer that the release was installed with, if there was one",
-        problems=tuple(Problem(field) for field in fields),
-    )
-
-
-def _advise_owner(owner: GitOpsOwner) -> str:
-    return f"set the value in Git too, or pause it first: {owner.pause}"
 
 
 def _local_equivalent(report: Report, verb: Verb) -> str:

@@ -24,6 +24,11 @@ class GitOpsOwner:
     pause: str
     """Command that makes it leave its objects alone."""
 
+    @property
+    def advice(self) -> str:
+        """What to do so that it does not undo a change."""
+        return f"set the value in Git too, or pause it first: {self.pause}"
+
 
 def find_gitops_owner(objects: Iterable[Object]) -> GitOpsOwner | None:
     """Return what applies the first of `objects` that names such a tool; None where none does."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from trainchart.errors import ToolError
 from trainchart.helm.io.binary import run_helm
@@ -23,13 +24,15 @@ _RENDERER = "trainchart-kept"
 
 @dataclass(frozen=True)
 class HelmUpgrade:
-    """One upgrade that keeps the values of the release, apart from `sets`."""
+    """One upgrade that keeps the values of the release, apart from `sets`, or replaces all of them by `values`."""
 
     release: str
     namespace: str
     context: str
     files: Mapping[str, bytes]
     sets: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Any] | None = None
+    """All values that the user gives; None: those that were given before."""
     description: str = ""
     objects: str = ""
     """What it writes in place of what the chart renders."""
@@ -59,7 +62,7 @@ def render_upgrade(upgrade: HelmUpgrade) -> ReleaseTexts:
 
 
 def run_upgrade(upgrade: HelmUpgrade, *, is_helm_3: bool = False) -> None:
-    """Run `helm upgrade --reuse-values`.
+    """Run `helm upgrade`.
 
     Raises:
         ToolError: helm is not installed, or it fails; the error has helm's output.
@@ -96,16 +99,28 @@ def _write_renderer(folder: Path, objects: str, *, is_helm_3: bool) -> list[str]
 @contextmanager
 def _written(upgrade: HelmUpgrade) -> Iterator[list[str]]:
     """Yield the arguments of an upgrade to a chart that is written for as long."""
-    with tempfile.TemporaryDirectory(prefix="trainchart-chart-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="trainchart-chart-") as folder,
+        tempfile.TemporaryDirectory(prefix="trainchart-values-") as values,
+    ):
         for name, content in upgrade.files.items():
             path = Path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        argv = ["upgrade", upgrade.release, folder, f"--namespace={upgrade.namespace}", "--reuse-values"]
+        argv = ["upgrade", upgrade.release, folder, f"--namespace={upgrade.namespace}"]
+        argv += ["--reuse-values"] if upgrade.values is None else _write_values(Path(values), upgrade.values)
         argv += [f"--kube-context={upgrade.context}"] if upgrade.context else []
         argv += [f"--description={upgrade.description}"] if upgrade.description else []
         # Texts: an id such as 20261121 must not become a number.
         yield argv + [f"--set-string={key}={value}" for key, value in upgrade.sets.items()]
+
+
+def _write_values(folder: Path, values: Mapping[str, Any]) -> list[str]:
+    """Write values into `folder`, and return the options that make them all that the user gives."""
+    file = folder / "values.yaml"
+    # JSON is YAML. Of several lines: some helm versions ignore one line of exactly n * 4096 bytes, helm/helm#32506.
+    file.write_text(f"{json.dumps(values, indent=1)}\n", encoding="utf-8")
+    return ["--reset-values", f"--values={file}"]
 
 
 def run_on_cluster(argv: Sequence[str], environment: Mapping[str, str], *, given: str = "") -> str:
