@@ -43,7 +43,7 @@ def read_list(folder: Path) -> CheckpointList:
     parts = group_names(_list_names(folder))
     problems: list[str] = []
     origin = _read_origin(folder, problems)
-    evaluations = _read_evaluations(folder, problems)
+    evaluations = read_evaluations(folder, problems)
     steps = sorted(parts, reverse=True)
     budget = _MARKERS_LIMIT
     found = []
@@ -143,7 +143,8 @@ def _read_origin(folder: Path, problems: list[str]) -> Origin | None:
         return None
 
 
-def _read_evaluations(folder: Path, problems: list[str]) -> Mapping[int, Mapping[str, float | str]]:
+def read_evaluations(folder: Path, problems: list[str]) -> Mapping[int, Mapping[str, float | str]]:
+    """Return the evaluations of a folder by step; none where they cannot be read, which `problems` then says."""
     path = folder / EVALUATIONS_FILE
     if not os.path.lexists(path):
         return {}

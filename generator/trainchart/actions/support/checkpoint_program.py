@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trainchart.actions.support.checkpoint_folder import read_list
+from trainchart.actions.support.checkpoint_saved_model import read_saved_model
 from trainchart.actions.support.checkpoint_work import (
     find_checkpoint,
     plan_folder_pruning,
@@ -24,12 +25,13 @@ from trainchart.actions.support.checkpoint_work import (
 )
 from trainchart.checkpoints import wire
 from trainchart.checkpoints.results import Pruning
+from trainchart.checkpoints.saved_model import dump_saved_model
 from trainchart.errors import TrainchartError
 from trainchart.host.files import read_bytes
 from trainchart.json_documents import parse_json
 from trainchart_runtime.io.files import open_regular
 
-LIST, SERVE, VERIFY, PLAN, PRUNE = "list", "serve", "verify", "plan", "prune"
+LIST, SERVE, VERIFY, PLAN, PRUNE, EXPORT = "list", "serve", "verify", "plan", "prune", "export"
 SEND = "send"
 _BLOCK = 256 * 1024
 _BLOCK_SECONDS = 60
@@ -66,6 +68,8 @@ def work(settings: Mapping[str, Any]) -> dict[str, Any]:
         if step is not None:
             find_checkpoint(found, step)
         return wire.dump_list(found, step)
+    if action == EXPORT:
+        return dump_saved_model(read_saved_model(folder))
     if action == VERIFY:
         return wire.dump_verified(verify_folder(folder, step, tell))
     alive = settings["alive"]

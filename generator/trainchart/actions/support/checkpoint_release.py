@@ -28,6 +28,7 @@ from trainchart.checkpoints.release_volume import (
     find_writers,
 )
 from trainchart.checkpoints.results import Pruning, Verified
+from trainchart.checkpoints.saved_model import SavedModel, parse_saved_model
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.io import kubernetes_api
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
@@ -88,6 +89,11 @@ class ReleaseCheckpoints:
     def verify(self, step: int | None) -> Verified:
         with self._ask(program.VERIFY, step=step) as helper:
             return _parse(wire.parse_verified, helper.await_result())
+
+    def read_saved_model(self) -> SavedModel:
+        """Return what the exported model beside the checkpoints says of itself."""
+        with self._ask(program.EXPORT) as helper:
+            return _parse(parse_saved_model, helper.await_result())
 
     def export(self, step: int, destination: Path) -> Checkpoint:
         """Copy one checkpoint to a new folder here, which appears when all is there and verified.

@@ -10,8 +10,11 @@ from pathlib import Path
 _PROGRAM = "trainchart.actions.support.checkpoint_program"
 MODULES = (
     *("trainchart.errors", "trainchart.json_documents", "trainchart.host.files", "trainchart.host.trees"),
-    *(f"trainchart.checkpoints.{name}" for name in ("bundle", "crc32c", "listing", "results", "wire")),
-    *(f"trainchart.actions.support.checkpoint_{name}" for name in ("content", "folder", "work", "program")),
+    *(f"trainchart.checkpoints.{name}" for name in ("bundle", "crc32c", "listing", "results", "saved_model", "wire")),
+    *(
+        f"trainchart.actions.support.checkpoint_{name}"
+        for name in ("content", "folder", "saved_model", "work", "program")
+    ),
     *("trainchart_runtime.io.files", "trainchart_training.saving.catalogue", "trainchart_training.saving.origin"),
 )
 """All that the program imports, and they; each needs the standard library only, of Python 3.8 or newer."""
