@@ -22,6 +22,7 @@
     * Forbidden: the API knows who asks, and refuses
     * Conflict: another client changed the same thing, or its state forbids the change
     * Unreachable: no answer, so nothing is known
+    * RolledBack: what was promoted did not serve, and what served before was brought back
   * TrainingFailed (10): the training itself failed, or was stopped
   * NotInTime (11): what was waited for did not come in the time given
 
@@ -137,6 +138,10 @@ class Conflict(ClusterError):
 
 
 class Unreachable(ClusterError):
+    pass
+
+
+class RolledBack(ClusterError):
     pass
 
 

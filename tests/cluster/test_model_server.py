@@ -7,10 +7,12 @@ what was pinned takes no request.
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from lightkube.core.client import Client
@@ -116,6 +118,30 @@ def wait_for_rollout(release: Release, version: int) -> None:
     release.access.wait_for(is_done, what, namespace=release.namespace, deadline_seconds=SECONDS)
 
 
+def spoil_export(server: Release, pod_name: str) -> None:
+    """Add a byte to the graph of the export, by a pod."""
+    command = "python3 -c \"open('/volume/saved_model/saved_model.pb', 'ab').write(b'x')\""
+    pod = plan_pod(pod_name, command, claim=CLAIM, fs_group=TRAINING_GROUP)
+    pod["spec"]["securityContext"]["runAsUser"] = TRAINING_GROUP
+    server.access.kubectl("apply", "-n", server.namespace, "-f", "-", text=dump_objects(pod))
+    server.access.wait_for_log(pod_name, namespace=server.namespace)
+
+
+def read_version(server: Release) -> int:
+    """Return the version that the server is to serve."""
+    found = server.access.client().get(Deployment, server.name, namespace=server.namespace)
+    assert found.spec and found.spec.template.metadata
+    return int((found.spec.template.metadata.annotations or {})["trainchart/version"])
+
+
+def promote(server: Release, *arguments: str, code: int = 0) -> Any:
+    """Run `trainchart promote --to` the server, and return what it prints: JSON, or the error."""
+    place = [f"--to={server.name}", f"--namespace={server.namespace}", "--format=json"]
+    done = server.access.run([sys.executable, "-m", "trainchart", "promote", *arguments, *place], check=False)
+    assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return json.loads(done.stdout or done.stderr[done.stderr.index("{\n") :])
+
+
 def test_the_service_answers_who_is_allowed(admin: Access, server: Release, shop: ServingClient) -> None:
     assert shop.read()["failed"] == 0, shop.read()
     assert set(shop.read()["versions"]) == {"40"}
@@ -182,14 +208,44 @@ def test_a_canary_answers_its_share(admin: Access, server: Release, content: str
     assert shop.wait_for_more(50)["failed"] == 0, shop.read()
 
 
+def test_a_release_is_promoted_and_rolled_back(admin: Access, server: Release, shop: ServingClient) -> None:
+    """Under 200 requests a second, of which none fails; what is broken is taken back by itself."""
+    # With one pod, each takeover is sooner over.
+    serve(server, read_version(server), replicas=1)
+    watch, before = ("--watch=3s", "--timeout=90s"), read_version(server)
+    unknown = promote(server, "exp-7", "--version=60", "--gate=accuracy>=serving", code=6)
+    assert "what serves now was not promoted" in unknown["problems"][0]["message"]
+    first = promote(server, "exp-7", "--version=60", "--gate=accuracy>=0.2", *watch)
+    assert (first["state"], first["model"]["version"], first["before"]["version"]) == ("serving", 60, before)
+    assert (first["record"]["from"]["release"], first["record"]["from"]["step"]) == ("exp-7", 40)
+    assert first["record"]["by"] != "unknown"
+    second = promote(server, "exp-7", "--version=61", "--gate=accuracy>=serving-0.01", *watch)
+    assert second["revision"] == first["revision"] + 1
+    assert shop.wait_for_more(100)["versions"]["61"] > 0
+
+    assert promote(server, "--rollback", *watch)["model"]["version"] == 60
+    spoil_export(server, "spoils-first")
+    broken = promote(server, "exp-7", "--version=62", *watch, code=9)
+    assert broken["error"] == "RolledBack"
+    assert "the files differ from SHA256SUMS: changed: saved_model.pb" in broken["message"]
+    assert "version 60 serves again" in broken["message"]
+
+    states = {each["model"]["version"]: (each["state"], each["why"]) for each in promote(server, "--history")}
+    assert states[60] == ("serving", None)
+    assert states[61] == ("rolled back", "asked for with --rollback")
+    assert "SHA256SUMS" in states[62][1]
+    history = admin.run([server.helm, "history", server.name, f"--namespace={server.namespace}"]).stdout
+    assert "trainchart promote: exp-7 as version 61" in history
+    counts = shop.wait_for_more(100)
+    assert "62" not in counts["versions"]
+    assert counts["failed"] == 0, counts
+
+
 def test_an_export_that_is_not_what_was_pinned_takes_no_request(
     admin: Access, server: Release, shop: ServingClient
 ) -> None:
-    spoil = "python3 -c \"open('/volume/saved_model/saved_model.pb', 'ab').write(b'x')\""
-    pod = plan_pod("spoils", spoil, claim=CLAIM, fs_group=TRAINING_GROUP)
-    pod["spec"]["securityContext"]["runAsUser"] = TRAINING_GROUP
-    admin.kubectl("apply", "-n", server.namespace, "-f", "-", text=dump_objects(pod))
-    admin.wait_for_log("spoils", namespace=server.namespace)
+    before = read_version(server)
+    spoil_export(server, "spoils")
     new = serve(server, 42)
 
     def read_message(client: Client) -> str | None:
@@ -204,5 +260,5 @@ def test_an_export_that_is_not_what_was_pinned_takes_no_request(
     assert "the files differ from SHA256SUMS: changed: saved_model.pb" in message
     assert "42" not in shop.wait_for_more(100)["versions"]
     admin.run([server.helm, "rollback", server.name, f"--namespace={server.namespace}"])
-    wait_for_rollout(server, 41)
+    wait_for_rollout(server, before)
     assert shop.read()["failed"] == 0, shop.read()

@@ -55,6 +55,7 @@ COMMANDS = {
         "rerun": "Start a new run of a release whose run is over.",
         "checkpoints": "List, verify, copy and remove checkpoints in a folder.",
     },
+    "Serve on a cluster": {"promote": "Let a model server serve the export of a release, or go back."},
     "Set rules for all models": {
         "upgrade": "Generate all charts again after trainchart or a pack changed.",
         "pack": "Start, check, publish and fetch packs of defaults and rules.",

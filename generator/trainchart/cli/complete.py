@@ -78,6 +78,31 @@ def other_runs(ctx: typer.Context) -> Iterable[str]:
 
 
 @_offer
+def releases(ctx: typer.Context) -> Iterable[str]:
+    """Offer the releases whose run has succeeded."""
+    from trainchart.actions.list import list_cluster
+    from trainchart.actions.support.cluster_access import Place
+    from trainchart_runtime.run.state import SUCCEEDED
+
+    reports = list_cluster(Place(*_read_place(ctx)), everywhere=False)
+    return [report.key.release for report in reports if report.phase == SUCCEEDED]
+
+
+@_offer
+def servers(ctx: typer.Context) -> Iterable[str]:
+    """Offer the releases that are model servers."""
+    from trainchart.actions.support.cluster_access import Place, open_cluster
+    from trainchart.actions.support.model_servers import list_servers
+
+    api, namespace = open_cluster(Place(*_read_place(ctx)))
+    return [name for _, name in list_servers(api, namespace)]
+
+
+def _read_place(ctx: typer.Context) -> tuple[str, str]:
+    return ctx.params.get("context") or "", ctx.params.get("namespace") or ""
+
+
+@_offer
 def families(ctx: typer.Context) -> Iterable[str]:
     from trainchart.actions.support.family_charts import find_families
     from trainchart.actions.support.packs import read_packs

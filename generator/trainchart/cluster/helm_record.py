@@ -19,7 +19,7 @@ from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_objects
 from trainchart.reports.report import STATEFUL_SET, Report
 from trainchart.reports.text import describe_time
-from trainchart_runtime.contract import TRAINING_CONTAINER
+from trainchart_runtime.contract import FAMILY_ANNOTATION, TRAINING_CONTAINER
 from trainchart_runtime.pod_causes import IMAGE_PULL
 from trainchart_runtime.pod_problems import parse_time
 
@@ -52,6 +52,13 @@ class HelmRelease:
     """Charts that it consists of; Helm does not keep them."""
     texts: ReleaseTexts = field(default_factory=ReleaseTexts)
     """Its objects."""
+    chart_version: str = ""
+    family: str = ""
+    """Of its chart; empty for charts of models, and for those of others."""
+    status: str = ""
+    description: str = ""
+    """What Helm, or who upgraded, says of the revision."""
+    deployed_at: str = ""
 
 
 def choose_record(records: Sequence[Object]) -> Object | None:
@@ -139,7 +146,7 @@ def parse_release(record: Object) -> HelmRelease:
     try:
         document = parse_json(_unpack(record))
         chart = document["chart"]
-        metadata = chart["metadata"]
+        metadata, info = chart["metadata"], document.get("info") or {}
         files = {
             "Chart.yaml": dump_mapping(metadata).encode(),
             "values.yaml": dump_mapping(chart.get("values") or {}).encode(),
@@ -157,6 +164,11 @@ def parse_release(record: Object) -> HelmRelease:
             files=files,
             dependencies=tuple(str(each.get("name")) for each in metadata.get("dependencies") or ()),
             texts=read_release_texts(document),
+            chart_version=str(metadata.get("version") or ""),
+            family=str((metadata.get("annotations") or {}).get(FAMILY_ANNOTATION) or ""),
+            status=label(record, "status"),
+            description=str(info.get("description") or ""),
+            deployed_at=str(info.get("last_deployed") or ""),
         )
     except (KeyError, TypeError, AttributeError, ValueError, zlib.error, EOFError, OSError) as error:
         raise HelmRecordError(f"{name_of(record)} is not what Helm writes: {error!r:.200}") from error

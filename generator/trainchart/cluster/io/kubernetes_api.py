@@ -58,6 +58,7 @@ class Kind(NamedTuple):
 
 CLAIMS = Kind("api/v1", "persistentvolumeclaims")
 CONFIG_MAPS = Kind("api/v1", "configmaps")
+DEPLOYMENTS = Kind("apis/apps/v1", "deployments")
 EVENTS = Kind("api/v1", "events")
 JOBS = Kind("apis/batch/v1", "jobs")
 NAMESPACES = Kind("api/v1", "namespaces")
@@ -70,6 +71,7 @@ ROLES = Kind("apis/rbac.authorization.k8s.io/v1", "roles")
 ROLE_BINDINGS = Kind("apis/rbac.authorization.k8s.io/v1", "rolebindings")
 SECRETS = Kind("api/v1", "secrets")
 SERVICES = Kind("api/v1", "services")
+SELF_REVIEWS = Kind("apis/authentication.k8s.io/v1", "selfsubjectreviews")
 SERVICE_ACCOUNTS = Kind("api/v1", "serviceaccounts")
 STATEFUL_SETS = Kind("apis/apps/v1", "statefulsets")
 STORAGE_CLASSES = Kind("apis/storage.k8s.io/v1", "storageclasses")
@@ -131,6 +133,10 @@ class KubernetesApi:
         path = f"api/v1/namespaces/{namespace}/pods/{pod}/log"
         body = self._read(path, params, f"read the log of {pod}")
         return body.decode(errors="replace").removesuffix("\n").split("\n") if body else []
+
+    def read_bytes(self, path: str, what: str) -> bytes:
+        """Return what is at a path, such as that of a pod's proxy. Raises ClusterError."""
+        return self._read(path, {}, what)
 
     def create_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """Create a namespace.

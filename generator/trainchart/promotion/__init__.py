@@ -1,0 +1,1 @@
+"""Decides how the export of a training goes live on a model server: gates, records, history, rollouts. Pure."""
