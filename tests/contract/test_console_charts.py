@@ -71,8 +71,8 @@ def test_helm_takes_what_the_command_names(
             input=values, capture_output=True, text=True, check=False, env={**os.environ, "HOME": str(tmp_path)},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        assert "memory: 3100Mi" in done.stdout
-        assert "name: exp-1-digits-worker" in done.stdout
+        assert "3100Mi" in done.stdout
+        assert 'name: "exp-1-digits-checkpoints"' in done.stdout
 
 
 def make_unknown(repository: str) -> list[PublishedChart]:
