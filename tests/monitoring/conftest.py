@@ -1,4 +1,4 @@
-"""Real processes to look at: Prometheus with the rules of docs/monitoring, run controllers and launchers.
+"""Real processes to look at: Prometheus with the rules of the family monitoring, run controllers and launchers.
 
 Everything listens on 127.0.0.1 and ends with the test.
 """

@@ -1,4 +1,4 @@
-"""The alert rules of docs/monitoring in a real Prometheus, which scrapes real launchers and run controllers.
+"""The alert rules of the family monitoring in a real Prometheus, which scrapes real launchers and run controllers.
 
 Each release of this module is in one kind of trouble, and one is healthy. Only Kubernetes is a stand-in: pods are
 found in a list instead of asked for, and what kube-state-metrics says about Jobs is a text from the chart's labels.
@@ -27,7 +27,7 @@ from trainchart_runtime.run.state import RunProgress, RunState, dump_state
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-DOCS = ROOT / "docs" / "monitoring"
+FILES = ROOT / "chart-templates" / "monitoring" / "files"
 MINUTE_MS = 250
 """What a minute of the rules lasts here."""
 RULES_WITH_DURATIONS = 12
@@ -50,7 +50,7 @@ REPORT = """
 import json, os, time
 def report(step):
     path = os.environ["TRAINCHART_PROGRESS_FILE"]
-    open(path + ".new", "w").write(json.dumps({"step": step}))
+    open(path + ".new", "w").write(json.dumps({"step": step, "examples_per_second": 9.5, "metrics": {"loss": 0.5}}))
     os.rename(path + ".new", path)
 """
 TRAINS = REPORT + "for step in range(10**9):\n    report(step)\n    time.sleep(0.05)\n"
@@ -184,12 +184,12 @@ class Scene:
 
 def write_configuration(folder: Path, targets: Targets, kube_state_metrics: str) -> str:
     """Return the documented configuration with the rules, in short time and with lists in place of discovery."""
-    configuration: dict[str, Any] = yaml.safe_load((DOCS / "scrape.yaml").read_text())
+    configuration: dict[str, Any] = yaml.safe_load((FILES / "scrape.yaml").read_text())
     (trainings,) = configuration["scrape_configs"]
     del trainings["kubernetes_sd_configs"]
     trainings["static_configs"] = targets.found
     rules = folder / "rules.yaml"
-    rules.write_text(shorten((DOCS / "rules.yaml").read_text()))
+    rules.write_text(shorten((FILES / "rules.yaml").read_text()))
     jobs = {"job_name": "jobs", "honor_labels": True, "static_configs": [{"targets": [kube_state_metrics]}]}
     return json.dumps(
         {
@@ -282,10 +282,38 @@ def test_exactly_the_pods_of_unfinished_trainings_are_scraped(watched) -> None:
 
 
 def test_the_rules_are_well_formed(promtool: str) -> None:
-    done = subprocess.run([promtool, "check", "rules", DOCS / "rules.yaml"], capture_output=True, text=True)
+    done = subprocess.run([promtool, "check", "rules", FILES / "rules.yaml"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_alerts_come_and_go_in_time(promtool: str) -> None:
     done = subprocess.run([promtool, "test", "rules", HERE / "timing.yaml"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def list_queries() -> list[Any]:
+    """Return the queries of all dashboards, each with the name of its panel."""
+    found = []
+    for name in ("trainings", "training"):
+        for panel in json.loads((FILES / f"{name}.json").read_text())["panels"]:
+            query = panel["targets"][0]["expr"].replace("$namespace", NAMESPACE)
+            found.append(pytest.param(query, id=f"{name}: {panel['title']}"))
+    return found
+
+
+@pytest.mark.parametrize("query", list_queries())
+def test_a_panel_of_a_dashboard_shows_something(watched, query: str) -> None:
+    assert "$" not in query.replace("$release", "")
+    shown = [
+        release
+        for release in ("good", "stuck-alone", "restarting", "waiting")
+        if (watched.ask("query", query=query.replace("$release", release)) or {}).get("result")
+    ]
+    assert shown, "no release has numbers for it"
+
+
+def test_the_variables_of_the_dashboards_have_choices(watched) -> None:
+    for name in ("trainings", "training"):
+        for variable in json.loads((FILES / f"{name}.json").read_text())["templating"]["list"][1:]:
+            metric, label = re.fullmatch(r"label_values\((\w+)(?:{.*})?, (\w+)\)", variable["definition"]).groups()
+            assert watched.ask("query", query=f"count by ({label}) ({metric})")["result"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,10 +20,12 @@ from trainchart.spec.section import Line, Section
 FAMILY_FILE = "family.yaml"
 README = "README.md"
 CI = "ci"
+FILES = "files"
 TESTS = "tests"
 SIZE_LIMIT = 512 * 1024
 """Bytes of all files; what a chart's release may hold is not much more."""
-_KNOWN = (FAMILY_FILE, README, TEMPLATES, CI, TESTS)
+_KNOWN = (FAMILY_FILE, README, TEMPLATES, FILES, CI, TESTS)
+_FILE = re.compile(r"files/\w[\w.-]*\.(yaml|json|txt)", re.ASCII)
 
 
 class FamilyFile(Section):
@@ -52,7 +55,7 @@ class Family:
     values: Document
     """The JSON Schemas of the values by key, below `values`, with the place of each."""
     templates: PackTemplates
-    """The files of its charts that are templates."""
+    """The files of its charts that are templates, and those that templates read."""
     ci: Mapping[str, bytes]
     """Sets of values that charts are checked with, by path in the chart."""
     tests: Mapping[str, str]
@@ -85,14 +88,14 @@ def parse_family(files: Mapping[str, bytes], name: str, place: str, source: str)
         raise SpecError(f"the values of family {title} are not valid", problems=problems)
     templates = parse_templates(files, title, place, place)
     own = templates.files if templates is not None else ()
-    readme = ((README, texts[README]),) if README in texts else ()
+    others = ((path, text) for path, text in sorted(texts.items()) if path == README or path.startswith(f"{FILES}/"))
     return Family(
         name,
         title,
         place,
         about.description,
         Document({VALUES_KEY: values.tree[VALUES_KEY]}, values.origins),
-        PackTemplates(title, place, "", (*own, *readme), ()),
+        PackTemplates(title, place, "", (*own, *others), ()),
         {path: content for path, content in files.items() if path.startswith(f"{CI}/")},
         {f"{place}/{path}": text for path, text in texts.items() if path.startswith(f"{TESTS}/")},
         hash_tree(files),
@@ -108,6 +111,10 @@ def _find_unknown(files: Mapping[str, bytes], place: str) -> Iterator[Problem]:
             yield Problem(f"unknown file or folder {top}", f"{place}/{path}", hint)
         elif top == CI and not (path.count("/") == 1 and path.endswith("-values.yaml")):
             yield Problem("not a set of values", f"{place}/{path}", f"use {CI}/NAME-values.yaml")
+        elif top == FILES and not _FILE.fullmatch(path):
+            yield Problem(
+                "not a file that templates can read", f"{place}/{path}", f"use {FILES}/NAME.yaml, .json or .txt"
+            )
         elif top == TESTS and not (path.count("/") == 1 and path.endswith(".yaml")):
             yield Problem("not a spec", f"{place}/{path}", f"use {TESTS}/NAME.yaml")
 

@@ -105,17 +105,17 @@ def _read_components(folder: Path) -> list[dict[str, Any]]:
     paths += [folder / "rbac" / f"{name}.yaml" for name in _USER_ROLES]
     documents = [each for path in paths for each in yaml.load_all(path.read_text(), yaml.CSafeLoader) if each]
     # Most of a megabyte of descriptions, which the API server would merge into its schema.
-    return [_without_descriptions(each) if each["kind"] == "CustomResourceDefinition" else each for each in documents]
+    return [without_descriptions(each) if each["kind"] == "CustomResourceDefinition" else each for each in documents]
 
 
-def _without_descriptions(value: Any) -> Any:
+def without_descriptions(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key: _without_descriptions(each)
+            key: without_descriptions(each)
             for key, each in value.items()
             if key != "description" or not isinstance(each, str)
         }
-    return [_without_descriptions(each) for each in value] if isinstance(value, list) else value
+    return [without_descriptions(each) for each in value] if isinstance(value, list) else value
 
 
 def _list_objects(manifests: list[dict[str, Any]], authority: str) -> list[dict[str, Any]]:

@@ -152,6 +152,10 @@ def test_a_default_may_hold_what_looks_like_a_reference() -> None:
     assert parse("  a: {description: A., default: {$ref: x}}\n")
 
 
+def test_files_for_templates_become_files_of_the_chart() -> None:
+    assert ("files/rules.yaml", "b: 2\n") in parse(**{"files/rules.yaml": "b: 2\n"}).templates.files
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [
@@ -159,6 +163,7 @@ def test_a_default_may_hold_what_looks_like_a_reference() -> None:
         ("ci/a.yaml", "not a set of values"),
         ("tests/a/b.yaml", "not a spec"),
         ("templates/a.txt", "not a valid template name"),
+        ("files/a/b.yaml", "not a file that templates can read"),
         ("values.yaml", "unknown file or folder values.yaml"),
     ],
 )

@@ -1,0 +1,28 @@
+{{- /* YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and of NEL it makes a space. */}}
+{{- define "<%= name %>.yaml" -}}
+{{- $yaml := toYaml . -}}
+{{- if or (not $yaml) (contains "\u0085" (toJson .)) -}}
+{{- fail (printf "a string holds a character that YAML cannot hold, such as DEL, NEL or U+FFFE: %s" (toJson .)) -}}
+{{- end -}}
+{{- $yaml -}}
+{{- end -}}
+
+{{- /* Name and labels of an object: (dict "context" $ "suffix" "rules" "labels" …). */}}
+{{- define "<%= name %>.metadata" -}}
+{{- $own := dict
+      "app.kubernetes.io/name" .context.Chart.Name
+      "app.kubernetes.io/instance" .context.Release.Name
+      "app.kubernetes.io/component" "monitoring"
+      "app.kubernetes.io/part-of" .context.Chart.Name
+      "app.kubernetes.io/managed-by" .context.Release.Service
+      "helm.sh/chart" (printf "%s-%s" .context.Chart.Name (.context.Chart.Version | replace "+" "_") | trunc 63 | trimSuffix "-") -}}
+name: {{ printf "%s-%s" .context.Release.Name .suffix | quote }}
+labels:
+  {{- include "<%= name %>.yaml" (merge $own .labels) | nindent 2 }}
+{{- end -}}
+
+{{- /* "true" where the objects of the Prometheus operator are to be made. */}}
+{{- define "<%= name %>.hasOperator" -}}
+{{- $found := and (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/PodMonitor") (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/PrometheusRule") -}}
+{{- if or (eq .Values.prometheusOperator "always") (and (eq .Values.prometheusOperator "auto") $found) }}true{{ end -}}
+{{- end -}}
