@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 from trainchart.actions.support.served_model import ServedModel, ServeRequest, copy_model, find_model
-from trainchart.errors import ChecksFailed, Problem, ToolError
+from trainchart.errors import ChecksFailed, ToolError, UsageError
 from trainchart.local.io.processes import Guardian
 from trainchart.local.plan import POD_MARK
 from trainchart.serving.io.rest_client import ModelClient, NoAnswer, Reply
@@ -29,7 +29,7 @@ _SHORT = 600
 """Characters of an example that is shown in a command; a larger one is a file."""
 _MOST_VALUES = 1_000_000
 """Of an example."""
-_LINES_SHOWN = 10
+_LONGEST_LINE = 300
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -90,28 +90,35 @@ def serve_model(request: ServeRequest, ports: Ports, observer: ServeObserver) ->
         ToolError: the extra is not installed, a port is taken, the model is not there, or the server ended by itself.
         ChecksFailed: the export is damaged, or cannot be loaded.
     """
+    if ports.rest and ports.rest == ports.grpc:
+        raise UsageError(f"--grpc-port: {ports.grpc} is the port of REST", hint="choose another one, or 0 for any")
     require_installed()
     model = find_model(request)
     require_free(ports.rest, "--port")
     require_free(ports.grpc, "--grpc-port")
     for note in model.notes:
         observer.show_event(f"note: {note}")
-    with tempfile.TemporaryDirectory(prefix="trainchart-serve-") as made, _catch_signals() as signals:
+    with tempfile.TemporaryDirectory(prefix="trainchart-serve-") as made:
+        observer.show_event(f"copying {model.source}")
         copy_model(model, Path(made, "model", str(model.version)))
         observer.show_event(f"loading {model.origin} as {model.name}, version {model.version}")
-        mark = f"serve-{os.getpid()}-{secrets.token_hex(4)}"
-        guardian = Guardian(mark, os.environ)
+        with _catch_signals() as signals:
+            return _run_server(model, ports, observer, signals, Path(made))
+
+
+def _run_server(model: ServedModel, ports: Ports, observer: ServeObserver, signals: list[int], folder: Path) -> int:
+    mark = f"serve-{os.getpid()}-{secrets.token_hex(4)}"
+    guardian = Guardian(mark, os.environ)
+    try:
+        arguments = [*_make_arguments(model, ports, folder / "model")]
+        server = ServerProcess(arguments, {**(model.environment or {}), POD_MARK: mark})
         try:
-            server = ServerProcess(
-                [*_make_arguments(model, ports, Path(made, "model"))], {**(model.environment or {}), POD_MARK: mark}
-            )
-            try:
-                guardian.watch(server.pid)
-                return _Watch(model, server, observer, signals, Path(made)).run()
-            finally:
-                server.kill()
+            guardian.watch(server.pid)
+            return _Watch(model, server, observer, signals, folder).run()
         finally:
-            guardian.close()
+            server.kill()
+    finally:
+        guardian.close()
 
 
 @contextmanager
@@ -169,13 +176,7 @@ class _Watch:
         self._show_lines()
         if self.signals:
             return self.signals[0]
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        lines = () if self._is_ready else tuple(self.server.last_lines)[-_LINES_SHOWN:]
-        raise ToolError(
-            f"the model server {how}",
-            hint="its lines above say why" if self._is_ready else "",
-            problems=tuple(Problem(line) for line in lines if line.strip()),
-        )
+        raise _explain_end(code, tuple(self.server.last_lines))
 
     def _show_lines(self) -> None:
         for line in self.server.take_lines():
@@ -226,6 +227,15 @@ class _Watch:
             example=_try_zeros(signature, self.model.name, client, self.folder / "example.json"),
             seconds=time.monotonic() - self._started_at,
         )
+
+
+def _explain_end(code: int, lines: tuple[str, ...]) -> ToolError:
+    """Return the error about a server that has ended by itself."""
+    if code == -signal.SIGKILL:
+        return ToolError("the model server was killed", hint="perhaps this machine has too little memory for the model")
+    how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    last = next((line.strip()[:_LONGEST_LINE] for line in reversed(lines) if line.strip()), "it has printed nothing")
+    return ToolError(f"the model server {how}: {last}", hint="its lines above say more; --verbose shows all of them")
 
 
 def _find_problem(reply: Reply) -> str:

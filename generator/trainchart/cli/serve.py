@@ -79,7 +79,9 @@ def _serve(
     """
     from trainchart.actions.serve import Ports, serve_model
     from trainchart.actions.support.served_model import ServeRequest
+    from trainchart.cli.signals import end_in_order
 
+    end_in_order()
     request = ServeRequest(target, runs_folder, step, model, tuple(values or ()), tuple(sets or ()))
     ports = Ports(port, max(0, port - 1) if grpc_port is None else grpc_port)
     number = serve_model(request, ports, _Display(output, verbose=verbose))

@@ -98,6 +98,7 @@ def _next_steps(
         return
     yield f"trainchart logs {name}"
     if not result.nothing_done:
+        yield from [f"trainchart serve {name}"] if result.outputs.saved_models else []
         yield from (f"tensorboard --logdir {shlex.quote(folder)}" for folder in result.outputs.events)
         yield from install
     elif result.was_complete or result.is_unclear:

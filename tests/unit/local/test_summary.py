@@ -92,6 +92,7 @@ def test_a_summary_names_only_what_is_there(tmp_path: Path) -> None:
     assert "TensorBoard" not in said
     assert "tensorboard" not in said
     assert "claim " not in said
+    assert "serve" not in said
 
 
 def test_events_are_found_wherever_they_are(tmp_path: Path) -> None:
@@ -105,6 +106,7 @@ def test_events_are_found_wherever_they_are(tmp_path: Path) -> None:
     assert outputs.events == (str(tmp_path / "claims/runs/tb/2026"), str(tmp_path / "pods/chief-0/volumes/scratch"))
     assert outputs.saved_models == (str(tmp_path / "claims/runs/out"),)
     said = summarize(replace(make_result(step=5), outputs=outputs), plan)
+    assert "  trainchart serve exp-7\n" in said
     assert f"  TensorBoard  {tmp_path}/claims/runs/tb/2026\n" in said
     assert f"  tensorboard --logdir {tmp_path}/claims/runs/tb/2026\n" in said
     assert f"  checkpoints  {tmp_path}/claims/checkpoints\n" in said

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import Error, copytree
@@ -33,6 +35,8 @@ _CLAIMS = "claims"
 _RELEASE = "served"
 """Name of the release for which a chart is rendered."""
 _SUMS = "SHA256SUMS"
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+"""Of a model, as in charts of the family model-server."""
 _RECORD_LIMIT = 1024 * 1024
 
 
@@ -85,12 +89,12 @@ def _find_in_run(request: ServeRequest) -> ServedModel:
     record = read_record(folder / RUN_FILE)
     exports = list(_list_exports(folder, record))
     export = choose_export(exports, request.step, folder.name, goes_on=is_running(folder.parent, folder.name))
-    chart = str(record.get("chart", ""))
+    chart = str(record.get("chartName") or str(record.get("chart", "")).rpartition("-")[0])
     at = f" of step {export.step}" if export.step is not None else ""
     is_listed = (Path(export.folder) / _SUMS).is_file()
     note = "the export has no SHA256SUMS, so nothing says whether its files are whole"
     return ServedModel(
-        name=chart.rpartition("-")[0] or chart or folder.name,
+        name=chart if _NAME.fullmatch(chart) else folder.name,
         version=export.version,
         source=export.folder,
         origin=f"the export{at} of the run {folder.name}",
@@ -133,14 +137,19 @@ def _list_exports(folder: Path, record: Mapping[str, Any]) -> Iterator[Export]:
     since = started_at if isinstance(started_at, int | float) else 0.0
     places = {str(folder / _CLAIMS): 0.0}
     # In a folder of the user's own, only what is newer is the run's.
-    places |= {str(path): since for path in (chosen.values() if isinstance(chosen, Mapping) else ())}
+    own = (str(path) for path in (chosen.values() if isinstance(chosen, Mapping) else ()))
+    places |= {path: since for path in own if "\0" not in path}
     for place, oldest in places.items():
         for parent, _, names in walk(place):
             if MARK not in names or not is_in_place(parent):
                 continue
-            written_at = Path(parent, MARK).lstat().st_mtime
-            if written_at >= oldest:
-                yield Export(parent, read_step(parent, _read_export_record(Path(parent, RECORD))), written_at)
+            # A training that goes on may replace it just now.
+            with suppress(OSError):
+                times = Path(parent, MARK).lstat()
+                # A copy keeps the time of its original, and only the second one says when it came here.
+                if max(times.st_mtime, times.st_ctime) >= oldest:
+                    step = read_step(parent, _read_export_record(Path(parent, RECORD)))
+                    yield Export(parent, step, times.st_mtime)
 
 
 def _read_export_record(path: Path) -> Mapping[str, Any]:
@@ -210,9 +219,10 @@ def copy_model(model: ServedModel, target: Path) -> None:
     try:
         copytree(model.source, target)
     except (OSError, Error) as error:
-        raise ToolError(
-            f"cannot copy {model.source} to {target}: {error}", hint="TMPDIR names the folder of copies"
-        ) from error
+        # copytree tells all that went wrong as (source, target, reason).
+        first = error.args[0][0][2] if isinstance(error, Error) else error.strerror or error
+        hint = "try again; TMPDIR=FOLDER names another place for the copy"
+        raise ToolError(f"cannot copy {model.source} to {target}: {first}", hint=hint) from error
 
 
 def _download(model: ServedModel, target: Path) -> None:
