@@ -22,6 +22,7 @@ from trainchart.local.plan import POD_MARK
 from trainchart.serving.io.rest_client import ModelClient, NoAnswer, Reply
 from trainchart.serving.io.server_process import HOST, ServerProcess, require_free, require_installed
 from trainchart.serving.signature import DEFAULT_SIGNATURE, Signature, count_values, make_zeros, parse_metadata
+from trainchart.stop_signals import StopRequests
 
 _TICK_SECONDS = 0.1
 _ANSWER_SECONDS = 30.0
@@ -125,10 +126,12 @@ def _run_server(model: ServedModel, ports: Ports, observer: ServeObserver, signa
 def _catch_signals() -> Iterator[list[int]]:
     """Give a list that grows with each signal that asks for the end."""
     caught: list[int] = []
+    requests = StopRequests()
 
     def note(number: int, frame: FrameType | None) -> None:
         del frame
-        caught.append(number)
+        if requests.is_new(time.monotonic()):
+            caught.append(number)
 
     # nohup ignores the end of the terminal.
     numbers = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]

@@ -7,7 +7,6 @@ Rules are in verdict.py; one pod's mechanics in pod_runner.py.
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import selectors
 import signal
@@ -25,14 +24,13 @@ from trainchart.local.observer import ClosableObserver, Observer, RunSnapshot
 from trainchart.local.plan import LocalPlan
 from trainchart.local.result import Failure, PodEnd, PodResult, RunResult, explain_failure
 from trainchart.local.verdict import Next, RunPhase, Verdict, stop_stages
+from trainchart.stop_signals import StopRequests
 from trainchart_runtime.cluster import EVALUATOR
 
 _TICK_SECONDS = 0.1
 _SNAPSHOT_SECONDS = 1.0
 _UNFINISHED = (*LIVING, PodState.RESTARTING)
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_ONE_REQUEST_SECONDS = 1.0
-"""Signals this close are one request to stop: `timeout` and other wrappers signal the process, then its group."""
 
 
 def run_plan(plan: LocalPlan, kills: Sequence[KillRequest], observer: Observer) -> RunResult:
@@ -64,7 +62,7 @@ class _Supervisor:
         self._verdict = Verdict.SUCCEEDED
         self._ends: dict[str, PodEnd] = {}
         self._signals: list[int] = []
-        self._signalled_at = -math.inf
+        self._requests = StopRequests()
         self._signals_seen = 0
         self._stages: list[tuple[PodRunner, ...]] = []
         self._evaluator_deadline = 0.0
@@ -73,10 +71,8 @@ class _Supervisor:
 
     def note_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
-        now = time.monotonic()
-        if now - self._signalled_at >= _ONE_REQUEST_SECONDS:
+        if self._requests.is_new(time.monotonic()):
             self._signals.append(number)
-            self._signalled_at = now
 
     def _note_closed(self) -> None:
         """Take an output that is not read any more for SIGPIPE, unless the run stops already."""
