@@ -41,17 +41,21 @@ if TYPE_CHECKING:
     Schema = Mapping[str, Any]
 
 
+_REFERENCES_FOLLOWED = 32
+"""From one to the next: each takes as long as all before it, and no author needs so many."""
+
+
 def resolve_reference(node: Any, root: Schema, *, until: str = "") -> Any:
     """Return `node` with a $ref into `root` replaced by what is there; nothing else is ever looked up.
 
     What stands beside the reference holds as well; of properties, key by key. A reference that leads nowhere is an
-    empty schema, and so is one that leads back to itself. One that begins with `until` is left as it is.
+    empty schema, and so is one that leads back to itself, or on and on. One that begins with `until` is left as it is.
     """
     seen: set[str] = set()
     while isinstance(node, Mapping) and isinstance(reference := node.get("$ref"), str) and reference.startswith("#"):
         if until and reference.startswith(until):
             break
-        if reference in seen:
+        if reference in seen or len(seen) == _REFERENCES_FOLLOWED:
             return {}
         seen.add(reference)
         beside = {key: value for key, value in node.items() if key != "$ref"}

@@ -51,3 +51,11 @@ def test_a_reference_into_definitions_that_are_not_wanted_stays() -> None:
 def test_what_other_readers_do_not_take_is_no_json(text: str | bytes) -> None:
     with pytest.raises(ValueError):
         parse_json(text)
+
+
+def test_references_are_not_followed_on_and_on() -> None:
+    # Each step takes as long as all before it: thousands would take minutes.
+    root = {str(number): {"$ref": f"#/{number + 1}", f"key{number}": 1} for number in range(1000)}
+    root["1000"] = {"type": "string"}
+    assert resolve_reference({"$ref": "#/0"}, root) == {}
+    assert resolve_reference({"$ref": "#/975"}, root)["type"] == "string"

@@ -68,7 +68,7 @@ from trainchart_runtime.contract import NAME_LABEL, REPLICAS_ANNOTATION
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _CHARTS_SHOWN = 200
 _FETCHED_KEPT = 8
-_FILE_LIMIT = 2 * 1024 * 1024
+_FILE_LIMIT = 1024 * 1024
 """Bytes of values.yaml or its schema that a form is made of; those of a generated chart have some 50 kB."""
 _YOURS = "your values"
 _SOME_NAME = "release"
@@ -157,7 +157,10 @@ class ReleaseInstaller:
             with source.on_disk() as path:
                 overrides = ValueOverrides(files=((_YOURS, text),) if text else ())
                 rendering = find_engine("binary").render(
-                    path, release=name, namespace=typed.namespace or "default", overrides=overrides
+                    path,
+                    release=name,
+                    namespace="default" if NAMESPACE in problems else typed.namespace,
+                    overrides=overrides,
                 )
         except (RenderError, UsageError) as error:
             found = [(problem.message, problem.hint) for problem in error.problems] or [(error.message, error.hint)]

@@ -88,7 +88,7 @@ class FormPages:
             sections=sections,
             yaml=_make_own(YAML, "All values", typed.yaml, problems),
             problems=list(problems.get(NOWHERE, ()))[:_PROBLEMS_SHOWN],
-            count=sum(map(len, problems.values())),
+            count=sum(len(texts) for name, texts in problems.items() if name != NOWHERE),
             token=token,
         )
 
