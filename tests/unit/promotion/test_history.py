@@ -76,6 +76,8 @@ def test_a_record_survives_the_values_of_a_chart() -> None:
     assert parse_record(dump_record(record)) == record
     assert parse_record({}) == parse_record(None) == NONE
     assert dump_record(NONE) == {}
+    odd = {**dump_record(record), "from": {"release": "exp-7", "step": 10**400, "metrics": {"loss": 10**400}}}
+    assert parse_record(odd).promotion == replace(promotion(40), source=Source("exp-7"))
 
 
 VALUES = st.recursive(
@@ -144,10 +146,15 @@ def test_only_the_model_and_its_record_change() -> None:
     assert values["replicas"] == 3
     assert values["model"]["name"] == "digits"
     assert read_model(values) == model(41)
-    # Nothing of the record before is left.
     assert values["promotion"] == dump_record(Record(promotion(41)))
     (change,) = list_changes(installed, values)
     assert (change.key, change.before, change.after) == ("model.version", 40, 41)
+
+
+def test_nothing_of_the_record_before_is_left() -> None:
+    installed = taken_back(5, 40, bad=41, bad_revision=4)
+    new = Record(replace(promotion(42), gates=(), source=Source("exp-8")))
+    assert change_values(installed, model(42), new)["promotion"] == dump_record(new)
 
 
 def test_a_canary_that_is_promoted_ends() -> None:
