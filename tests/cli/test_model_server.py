@@ -140,3 +140,13 @@ def test_wrong_values_are_refused(chart: Path, values: dict[str, Any], words: st
         render(chart, **values)
     told = " ".join(map(str, refusal.value.problems))
     assert words in told or words.replace("/", ".") in told, told
+
+
+def test_the_record_of_a_promotion_starts_no_pod_again(chart: Path) -> None:
+    record = {"at": "2026-11-28T18:40:00Z", "by": 'a"b\n', "from": {"metrics": {"accuracy": 0.9}}}
+    before, after = (find(render(chart, promotion=each), "Deployment") for each in ({}, record))
+    assert "annotations" not in before["metadata"]
+    assert json.loads(after["metadata"]["annotations"]["trainchart/promotion"]) == record
+    assert before["spec"] == after["spec"]
+    canary = find(render(chart, promotion=record, canary=CANARY, replicas=9), "Deployment", "shop-canary")
+    assert "annotations" not in canary["metadata"]

@@ -162,6 +162,30 @@ def test_there_is_nothing_to_go_back_to(api: SmallApi, tmp_path: Path) -> None:
     assert "digits has no earlier model to go back to" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("trainchart promote e", ["exp1"]),
+        ("trainchart promote exp1 --to d", ["digits"]),
+        ("trainchart promote exp1 -n other --to d", []),
+    ],
+)
+def test_names_that_a_shell_offers(
+    api: SmallApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, words: list[str]
+) -> None:
+    labels = {"app.kubernetes.io/component": "model-server", "app.kubernetes.io/instance": "digits"}
+    api.objects["deployments"] = [{"metadata": {"name": "digits", "namespace": NAMESPACE, "labels": labels}}]
+    monkeypatch.setenv("KUBECONFIG", str(api.write_kubeconfig(tmp_path / "kubeconfig")))
+    number = str(len(typed.split(" ")) - 1)
+    environ = {"_TRAINCHART_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": number}
+    done = CliRunner().invoke(app, prog_name="trainchart", env=environ)
+    assert done.stdout.split() == words
+    # A run that has not succeeded has nothing to promote.
+    api.objects |= {"statefulsets": make_sets(), "pods": make_pods(), "configmaps": [], "jobs": []}
+    if words == ["exp1"]:
+        assert CliRunner().invoke(app, prog_name="trainchart", env=environ).stdout.split() == []
+
+
 class Upgrades(list[HelmUpgrade]):
     """What helm would have been asked for."""
 
@@ -240,6 +264,17 @@ def test_what_serves_already_is_left_alone(upgrades: Upgrades, api: SmallApi, ch
     code, printed, _ = promote("exp1")
     assert (code, upgrades) == (0, [])
     assert "digits serves version 300 already; nothing was changed" in printed
+
+
+def test_ctrl_c_during_the_upgrade_says_how_to_go_back(upgrades: Upgrades, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> tuple[str, ...]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(action, "upgrade_and_keep", interrupt)
+    code, _, said = promote("exp1")
+    assert (code != 0, upgrades) == (True, [])
+    assert "interrupted while helm upgraded digits; see what is left: helm history digits -n team-a" in said
+    assert "go back to version 200: helm rollback digits 1 -n team-a" in said
 
 
 @pytest.mark.parametrize(("is_late", "code"), [(False, 9), (True, 11)])

@@ -212,7 +212,7 @@ def test_a_release_is_promoted_and_rolled_back(admin: Access, server: Release, s
     """Under 200 requests a second, of which none fails; what is broken is taken back by itself."""
     # With one pod, each takeover is sooner over.
     serve(server, read_version(server), replicas=1)
-    watch, before = ("--watch=3s", "--timeout=90s"), read_version(server)
+    watch, before = ("--watch=1s", "--timeout=90s"), read_version(server)
     unknown = promote(server, "exp-7", "--version=60", "--gate=accuracy>=serving", code=6)
     assert "what serves now was not promoted" in unknown["problems"][0]["message"]
     first = promote(server, "exp-7", "--version=60", "--gate=accuracy>=0.2", *watch)

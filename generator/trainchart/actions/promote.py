@@ -261,7 +261,14 @@ def _change(server: _Server, done: Promoted, by: str, options: PromoteOptions, t
         tell(f"{each.key}: {each.before} -> {each.after}")
     deployment, _ = read_deployment(server.api, server.namespace, server.name)
     owner = find_gitops_owner([deployment])
-    kept = _upgrade(server, values, done.record)
+    try:
+        kept = _upgrade(server, values, done.record)
+    except (KeyboardInterrupt, SystemExit):
+        tell(
+            f"interrupted while helm upgraded {server.name}; see what is left: helm history {server.address}; go back "
+            f"to {done.before}: helm rollback {server.name} {server.installed.revision} -n {server.namespace}"
+        )
+        raise
     notes = [f"{owner.name} will undo this: {owner.advice}"] if owner else []
     notes += [f"kept changes made outside the chart: {', '.join(kept[:_FIELDS_SHOWN])}"] if kept else []
     watched = _watch(server, done, options.watch, tell)
@@ -325,8 +332,8 @@ def _undo(server: _Server, done: Promoted, by: str, watched: Watched, tell: Tell
             f"{done.model} does not serve: {watched.failure}. Going back has failed: {error.message}",
             hint=f"go back by hand: {manual}",
         )
-    except KeyboardInterrupt:
-        tell(f"interrupted while going back to {done.before}; if helm status shows no new revision: {manual}")
+    except (KeyboardInterrupt, SystemExit):
+        tell(f"interrupted while going back to {done.before}; if helm history shows no new revision: {manual}")
         raise
     state = "serves again" if rollout.is_done else f"is coming back: {rollout.failure}"
     kind = NotInTime if watched.is_late else RolledBack

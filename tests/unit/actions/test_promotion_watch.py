@@ -144,6 +144,7 @@ def test_an_error_rate_that_is_not_known_is_told(watch: Look) -> None:
     found, said, _ = watch([DONE], [Forbidden("cannot read the metrics of a: pods/proxy is forbidden")])
     assert found == Watched()
     assert said[-1] == "note: the error rate is not known: cannot read the metrics of a: pods/proxy is forbidden"
+    assert watch([DONE])[1][-1] == "note: no requests came, so the error rate is not known"
     assert watch([DONE], watch=Watch(60, 0, 0.01))[1] == []
 
 

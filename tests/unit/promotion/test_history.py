@@ -134,6 +134,56 @@ def test_going_back_skips_what_was_taken_back() -> None:
         find_earlier(revisions)
 
 
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["promote", "break", "go back", "scale", "by hand"]), st.integers(40, 43)), max_size=12
+)
+
+
+@given(STEPS)
+def test_any_history_has_one_model_that_serves(steps: list[tuple[str, int]]) -> None:
+    revisions = [revision(1, model(39), status="deployed")]
+    for number, (step, version) in enumerate(steps):
+        installed = revisions[-1]
+        now, record = f"2026-11-28T18:{number:02}:00Z", read_record(installed)
+        new = replace(promotion(version), at=now)
+        if step == "scale":
+            revisions = add(revisions, read_model(installed.values), parse_record(installed.values["promotion"]))
+        elif step == "by hand":
+            revisions = add(revisions, model(version), parse_record(installed.values["promotion"]))
+        elif step == "go back":
+            try:
+                earlier = find_earlier(revisions)
+            except NotFound:
+                continue
+            assert read_model(earlier.values) != read_model(installed.values)
+            was, served = record.promotion, read_model(installed.values)
+            takeback = Takeback(now, "bob", installed.revision, served.version, was.at if was else "")
+            revisions = add(revisions, read_model(earlier.values), Record(read_record(earlier).promotion, takeback))
+        elif model(version) != read_model(installed.values):
+            revisions = add(revisions, model(version), Record(new))
+            if step == "break":
+                takeback = Takeback(now, "bob", revisions[-1].revision, version, now, "pods failed")
+                back = Record(record.promotion, takeback)
+                revisions = add(revisions, read_model(installed.values), back)
+                broken = next(each for each in list_promotions(revisions) if each.promotion == new)
+                assert (broken.state, broken.why) == ("rolled back", "pods failed")
+        check_history(revisions)
+
+
+def add(revisions: list[HelmRelease], served: Model, record: Record) -> list[HelmRelease]:
+    earlier = [replace(each, status="superseded") for each in revisions]
+    return [*earlier, revision(len(revisions) + 1, served, record, "deployed")]
+
+
+def check_history(revisions: list[HelmRelease]) -> None:
+    entries, record = list_promotions(revisions), read_record(revisions[-1])
+    serving = [each.promotion for each in entries if each.state == "serving"]
+    assert serving == ([record.promotion] if record.promotion else [])
+    assert [each.revision for each in entries] == sorted({each.revision for each in entries}, reverse=True)
+    # Helm keeps ten revisions.
+    list_promotions(revisions[-10:])
+
+
 def test_a_revision_that_helm_could_not_apply_is_skipped() -> None:
     revisions = [promoted(1, 40), promoted(2, 41, "failed"), promoted(3, 42, "deployed")]
     assert find_earlier(revisions).revision == 1

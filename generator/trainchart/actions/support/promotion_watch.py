@@ -80,7 +80,8 @@ def watch_promotion(
     if problem:
         tell(f"note: the error rate is not known: {problem}")
         return Watched()
-    tell(f"{requests.failed} of {requests.total} requests failed")
+    count = f"{requests.failed} of {requests.total} requests failed"
+    tell(count if requests.total else "note: no requests came, so the error rate is not known")
     return Watched(requests=requests)
 
 
