@@ -357,6 +357,8 @@ def test_a_block_is_what_its_language_says(block: object) -> None:
         if told.get("kind") == "Project":
             parse_project_file(text, "block.yaml")
             return
+        if "receivers" in told:
+            return  # tests/monitoring/test_alerts.py starts an Alertmanager with it
         if told.get("kind") == "TFJob":
             assert read_trainings(text, "block.yaml")
             return

@@ -6,12 +6,14 @@ Everything listens on 127.0.0.1 and ends with the test.
 from __future__ import annotations
 
 import contextlib
+import http.server
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -140,6 +142,73 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
     found = Processes(tmp_path_factory.mktemp("processes"))
     yield found
     found.close()
+
+
+class Inbox:
+    """A server that keeps what is posted to it: (path, JSON document)."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, Any]] = []
+        messages = self.messages
+
+        class Answer(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                messages.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+                self.send_response(200)
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"ok")
+
+            def log_message(self, *arguments: object) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture(scope="module")
+def inbox() -> Iterator[Inbox]:
+    """Where Alertmanager sends what it is to send."""
+    found = Inbox()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def start_alertmanager(tmp_path_factory: pytest.TempPathFactory, processes: Processes) -> Callable[[str], str]:
+    """Return a function that starts Alertmanager, waits until it is ready, and returns its address."""
+    program = find_debian_program("prometheus-alertmanager")
+
+    def start(configuration: str) -> str:
+        folder = tmp_path_factory.mktemp("alertmanager")
+        (folder / "alertmanager.yaml").write_text(configuration)
+        address = f"127.0.0.1:{find_free_port()}"
+        command = [
+            program,
+            f"--config.file={folder / 'alertmanager.yaml'}",
+            f"--storage.path={folder / 'data'}",
+            f"--web.listen-address={address}",
+            "--cluster.listen-address=",
+        ]
+        process = processes.start(command, {"PATH": os.environ["PATH"]}, folder / "log")
+
+        def is_ready() -> bool:
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{address}/-/ready", timeout=5):
+                return True
+            return process.poll() is not None
+
+        wait_until(is_ready, (folder / "log").read_text)
+        assert process.poll() is None, (folder / "log").read_text()
+        return address
+
+    return start
 
 
 class Prometheus:

@@ -28,6 +28,7 @@ from trainchart_runtime.run.state import RunProgress, RunState, dump_state
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 FILES = ROOT / "chart-templates" / "monitoring" / "files"
+CRITICAL = {"TrainchartTrainingFailed", "TrainchartControllerMissing"}
 MINUTE_MS = 250
 """What a minute of the rules lasts here."""
 RULES_WITH_DURATIONS = 12
@@ -182,7 +183,24 @@ class Scene:
         return self._processes.start_launcher(release, self._ports[release], program, max_restarts)
 
 
-def write_configuration(folder: Path, targets: Targets, kube_state_metrics: str) -> str:
+def read_routing(folder: Path, inbox: Any) -> str:
+    """Return Alertmanager's configuration in docs/monitoring.md, for the namespace of the tests and their inbox."""
+    guide = (ROOT / "docs" / "monitoring.md").read_text()
+    (shown,) = re.findall(r"```yaml\n# alertmanager.yaml\n(.*?)```", guide, re.DOTALL)
+    address = folder / "slack"
+    address.write_text(f"{inbox.url}/slack")
+    for before, after in (
+        ('namespace="vision"', f'namespace="{NAMESPACE}"'),
+        ("/etc/alertmanager/slack-vision", str(address)),
+        ("http://on-call.example.com/alerts", f"{inbox.url}/on-call"),
+        ("group_by:", "group_wait: 100ms\n  group_by:"),
+    ):
+        assert shown.count(before) == 1
+        shown = shown.replace(before, after)
+    return shown
+
+
+def write_configuration(folder: Path, targets: Targets, kube_state_metrics: str, alertmanager: str) -> str:
     """Return the documented configuration with the rules, in short time and with lists in place of discovery."""
     configuration: dict[str, Any] = yaml.safe_load((FILES / "scrape.yaml").read_text())
     (trainings,) = configuration["scrape_configs"]
@@ -195,13 +213,14 @@ def write_configuration(folder: Path, targets: Targets, kube_state_metrics: str)
         {
             "global": {"scrape_interval": "300ms", "scrape_timeout": "300ms", "evaluation_interval": "300ms"},
             "rule_files": [str(rules)],
+            "alerting": {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]},
             "scrape_configs": [trainings, jobs],
         }
     )
 
 
 @pytest.fixture(scope="module")
-def watched(processes, start_prometheus, make_api, kube_state_metrics, tmp_path_factory):
+def watched(processes, start_prometheus, start_alertmanager, inbox, make_api, kube_state_metrics, tmp_path_factory):
     """A Prometheus that has seen all the trouble there is."""
     scene = Scene(processes)
     scene.control("good", make_api())
@@ -232,7 +251,8 @@ def watched(processes, start_prometheus, make_api, kube_state_metrics, tmp_path_
     # A controller's pod whose run is over.
     scene.targets.add("done", "controller", find_free_port(), phase="Succeeded")
     folder = tmp_path_factory.mktemp("rules")
-    prometheus = start_prometheus(write_configuration(folder, scene.targets, kube_state_metrics))
+    alertmanager = start_alertmanager(read_routing(folder, inbox))
+    prometheus = start_prometheus(write_configuration(folder, scene.targets, kube_state_metrics, alertmanager))
 
     failing.wait_for(lambda: failing.state().get("phase") == "Running", "a run")
     failing.put_pod(make_pod("worker-1", causes.MODULE_MISSING, error="no module"))
@@ -268,6 +288,23 @@ def test_an_alert_names_release_and_next_command(watched, alert: str, release: s
 )
 def test_an_alert_names_the_cause(watched, alert: str, release: str, words: str) -> None:
     assert words in watched.fired[alert, release]["description"]
+
+
+def test_alertmanager_tells_those_that_the_guide_names(watched, inbox) -> None:
+    def list_told(path: str) -> set[tuple[str, str]]:
+        found = [message for to, message in list(inbox.messages) if to == path]
+        if path == "/on-call":
+            return {(each["commonLabels"]["alertname"], each["commonLabels"]["release"]) for each in found}
+        words = [re.search(r"trainchart (?:why|status) (\S+) -n", each["attachments"][0]["text"]) for each in found]
+        return {("", word[1]) for word in words if word}
+
+    critical = {(alert, release) for alert, release in FIRING if alert in CRITICAL}
+    watched.wait_until(lambda: list_told("/on-call") >= critical, lambda: inbox.messages)
+    assert list_told("/on-call") == critical
+    releases = {("", release) for _, release in FIRING}
+    watched.wait_until(lambda: list_told("/slack") >= releases, lambda: inbox.messages)
+    titles = {message["attachments"][0]["title"] for to, message in inbox.messages if to == "/slack"}
+    assert f"Training failed in {NAMESPACE} has failed." in titles
 
 
 def test_exactly_the_pods_of_unfinished_trainings_are_scraped(watched) -> None:
