@@ -70,6 +70,7 @@ _CHARTS_SHOWN = 200
 _FETCHED_KEPT = 8
 _FILE_LIMIT = 1024 * 1024
 """Bytes of values.yaml or its schema that a form is made of; those of a generated chart have some 50 kB."""
+_TEXT_SHOWN = 100_000
 _YOURS = "your values"
 _SOME_NAME = "release"
 """Stands for a release name that is not valid, so that all that is wrong is said at once."""
@@ -136,6 +137,7 @@ class ReleaseInstaller:
                 found if isinstance(found := parse_json(schema or b"{}"), dict) else {},
                 _digest(files),
                 self.place.namespace or read_entry(self.place.context, os.environ).namespace,
+                values.decode()[:_TEXT_SHOWN],
             )
         except (YamlError, ValueError) as error:
             raise ToolError(f"{source.offer.where}: its values or their schema cannot be read: {error}") from error

@@ -50,6 +50,8 @@ class OpenChart:
     """Digest of its files."""
     namespace: str
     """Where a release goes unless the user says otherwise."""
+    text: str = ""
+    """The beginning of values.yaml, which explains the values that have no field."""
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ class MadeUpInstaller:
     calls: list[Any] = field(default_factory=list)
     answer: Review | Problems = field(default_factory=lambda: Review("helm install", "", [("Job", 1)], "mnist"))
     failure: str = ""
+    trains: bool = True
 
     def list_charts(self) -> ChartOffers:
         return ChartOffers([OFFER], "charts")
@@ -54,7 +55,7 @@ class MadeUpInstaller:
         if key != OFFER.key:
             raise NotFound(f"{key} is not one of the charts that are offered")
         values = {"hyperparameters": {"seed": 1}}
-        return OpenChart(OFFER, values, {}, "digest", "team-a")
+        return OpenChart(OFFER, values, {}, "digest", "team-a", f"# {HOSTILE[0]}\nhyperparameters: {{seed: 1}}\n")
 
     def check(self, typed: Typed) -> Review | Problems:
         self.open_chart(typed.chart)
@@ -64,7 +65,8 @@ class MadeUpInstaller:
         self.calls.append(typed)
         if self.failure:
             raise ToolError(self.failure)
-        return Installed("done", RunRef(CLUSTER, typed.namespace, typed.release, "mnist"))
+        run = RunRef(CLUSTER, typed.namespace, typed.release, "mnist")
+        return Installed("STATUS: <b>deployed</b>\nREVISION: 1", run if self.trains else None)
 
     def plan_removal(self, run: RunRef) -> Removal:
         return Removal(f"helm uninstall {run.release}", ["Claim a"], [], [("Job", 1)])
@@ -165,6 +167,19 @@ def test_what_helm_says_is_shown_and_nothing_is_lost(send: Callable[..., Any], i
     assert answer.status_code == 502
     assert "&lt;b&gt;quota&lt;/b&gt;\nsecond line" in answer.text
     assert '<input type="hidden" name="yaml" value="a: 1">' in answer.text
+
+
+def test_a_release_without_a_run_says_what_helm_said(send: Callable[..., Any], installer: MadeUpInstaller) -> None:
+    installer.trains = False
+    answer = send("/new/install", chart=OFFER.key, release="exp-9", namespace="team-a")
+    assert answer.status_code == 200
+    assert "exp-9 is installed" in answer.text
+    assert "STATUS: &lt;b&gt;deployed&lt;/b&gt;\nREVISION: 1" in answer.text
+
+
+def test_the_form_explains_the_values_without_a_field(user: TestClient) -> None:
+    page = user.get("/new/form", params={"chart": OFFER.key}).text
+    assert "# &lt;script&gt;alert(1)&lt;/script&gt;\nhyperparameters: {seed: 1}" in page
 
 
 def test_a_chart_that_cannot_be_fetched_keeps_its_address(send: Callable[..., Any], installer: MadeUpInstaller) -> None:
