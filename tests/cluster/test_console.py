@@ -106,16 +106,20 @@ def test_a_release_is_watched_and_controlled(release: Release, page: Page) -> No
     expect(page.get_by_text("Rerun …")).to_be_visible()
 
 
-def test_a_training_is_installed_and_uninstalled(admin: Access, namespace: str, page: Page) -> None:
-    expect.set_options(timeout=WAIT_MS)
+def fill_form(page: Page) -> None:
     page.get_by_role("link", name="New training").click()
     page.get_by_role("link", name="mnist", exact=True).click()
     page.get_by_label("Release", exact=True).fill("exp2")
+    page.get_by_label("All values").fill(yaml.safe_dump(VALUES))
+
+
+def test_a_training_is_installed_and_uninstalled(admin: Access, namespace: str, page: Page) -> None:
+    expect.set_options(timeout=WAIT_MS)
+    fill_form(page)
     expect(page.get_by_label("Namespace")).to_have_value(namespace)
     rate = page.get_by_label("Learning rate")
     rate.fill("0")
     page.get_by_role("group", name="Role worker").get_by_label("Pods").fill("1")
-    page.get_by_label("All values").fill(yaml.safe_dump(VALUES))
     page.get_by_role("button", name="Review").click()
     expect(rate).to_have_attribute("aria-invalid", "true")
     rate.fill("0.2")
@@ -141,3 +145,15 @@ def test_a_training_is_installed_and_uninstalled(admin: Access, namespace: str, 
     assert "exp2" not in admin.kubectl("get", "secrets", "--output=name", "--namespace", namespace)
     assert claim in admin.kubectl("get", "pvc", "--output=name", "--namespace", namespace)
     assert "exp2" not in admin.kubectl("get", "statefulsets", "--output=name", "--namespace", namespace)
+
+    # The claim is still there, so the chart refuses a release of this name, and helm says so.
+    page.get_by_role("link", name="All runs").click()
+    fill_form(page)
+    page.get_by_role("button", name="Review").click()
+    page.get_by_role("button", name="Install").click()
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("It was not installed.")
+    expect(alert).to_contain_text(claim)
+    page.get_by_role("button", name="Change values").click()
+    expect(page.get_by_label("Release", exact=True)).to_have_value("exp2")
+    assert yaml.safe_load(page.get_by_label("All values").input_value()) == VALUES
