@@ -7,18 +7,23 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 
-def parse_json(text: str | bytes, *, are_keys_unique: bool = False, keep_numbers: bool = False) -> Any:
+def parse_json(
+    text: str | bytes, *, are_keys_unique: bool = False, keep_numbers: bool = False, takes_nan: bool = False
+) -> Any:
     """Return what a text of JSON says, with `keep_numbers` its numbers as they are written.
 
-    Raises ValueError where it is none to other readers (bytes that are not UTF-8 or begin with a BOM, NaN, Infinity),
-    or nested deeper than Python follows; with `are_keys_unique` also where an object has a key twice, of which readers
-    take one or the other.
+    Raises ValueError where it is none to other readers (bytes that are not UTF-8 or begin with a BOM, NaN and Infinity
+    unless `takes_nan`), or nested deeper than Python follows; with `are_keys_unique` also where an object has a key
+    twice, of which readers take one or the other.
     """
     text = text.decode() if isinstance(text, bytes) else text
     numbers = str if keep_numbers else None
     try:
         pairs = _unique if are_keys_unique else None
-        return json.loads(text, object_pairs_hook=pairs, parse_int=numbers, parse_float=numbers, parse_constant=_refuse)
+        constants = None if takes_nan else _refuse
+        return json.loads(
+            text, object_pairs_hook=pairs, parse_int=numbers, parse_float=numbers, parse_constant=constants
+        )
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 

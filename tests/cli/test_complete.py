@@ -68,6 +68,7 @@ def offered(typed: str) -> list[str]:
         ("trainchart image build w", ["words"]),
         ("trainchart logs ", ["digits-1"]),
         ("trainchart stop d", ["digits-1"]),
+        ("trainchart serve d", ["digits-1"]),
         ("trainchart compare d", ["digits-1"]),
         ("trainchart compare digits-1 ", []),
         ("trainchart logs digits-1 --role w", ["worker"]),

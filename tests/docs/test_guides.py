@@ -241,7 +241,7 @@ INSTEAD = {
     "trainchart serve charts/digits-prod --model ./saved_model": "trainchart serve --help",
     "trainchart predict digit.json": "trainchart predict --help",
     "trainchart predict digits.npy --format json": "trainchart predict --help",
-    "echo '[1.0, 2.0]' | trainchart predict - --model half --url http://localhost:9000": "trainchart predict --help",
+    "echo '[1.0]' | trainchart predict - --url http://localhost:9000": "trainchart predict --help",
     "helm install monitoring charts/monitoring --namespace monitoring": (
         "helm template monitoring charts/monitoring --namespace monitoring"
     ),

@@ -80,6 +80,11 @@ def test_classify_and_regress_take_examples(server: Running) -> None:
     assert server.post("regress", regress, "/versions/1").json == {"results": [4.0, 5.0]}
 
 
+def test_a_client_can_ask_for_the_models_name(server: Running) -> None:
+    assert server.ask("GET", "/v1/models").json == {"models": [{"name": "half"}]}
+    assert server.ask("POST", "/v1/models", {}).status == 405
+
+
 def test_status_lists_versions_as_tensorflow_serving_does(server: Running) -> None:
     good = {"error_code": "OK", "error_message": ""}
     states = [{"version": version, "state": "AVAILABLE", "status": good} for version in ("2", "1")]

@@ -70,7 +70,7 @@ def predict(request: PredictRequest) -> Predicted:
     if not reply.is_done:
         raise _explain(reply, where, signature)
     try:
-        prediction = read_answer(reply.document, signature, is_single=made.is_single)
+        prediction = read_answer(reply.parse(), signature, is_single=made.is_single)
     except ValueError as error:
         raise ToolError(f"the answer of {client.url} cannot be read: {error}") from error
     return Predicted(model, signature.name, prediction)
@@ -93,7 +93,7 @@ def _find_signature(client: ModelClient, model: str, name: str) -> Signature:
         reason = reply.error or f"it answers with status {reply.status}"
         raise ToolError(f"{client.url} serves no model {model}: {reason}", hint="name its model: --model NAME")
     try:
-        signatures = parse_metadata(reply.document)
+        signatures = parse_metadata(reply.parse())
     except ValueError as error:
         raise ToolError(f"the metadata of {model} at {client.url} cannot be read: {error}") from error
     wanted = name or DEFAULT_SIGNATURE

@@ -217,7 +217,7 @@ class _Watch:
     def _describe(self, client: ModelClient) -> ReadyServer:
         reply = client.read_model(self.model.name, "metadata")
         try:
-            signatures = parse_metadata(reply.document)
+            signatures = parse_metadata(reply.parse())
         except ValueError as error:
             raise ToolError(f"the metadata of the model cannot be read: {error}") from error
         signature = signatures.get(DEFAULT_SIGNATURE) or next(iter(signatures.values()))

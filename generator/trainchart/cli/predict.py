@@ -15,7 +15,7 @@ Examples:
 
   trainchart predict digits.npy --format json
 
-  echo '[1.0, 2.0]' | trainchart predict - --model half --url http://localhost:9000
+  echo '[1.0]' | trainchart predict - --url http://localhost:9000
 """
 
 
@@ -42,7 +42,7 @@ def _predict(
     Serving can be asked. For a release on a cluster, first run: kubectl port-forward service/NAME 8501.
     """
     from trainchart.actions.predict import PredictRequest, predict
-    from trainchart.serving.request import draw_prediction, is_shortened
+    from trainchart.serving.request import draw_prediction, is_shortened, spell_numbers
 
     found = predict(PredictRequest(file, url, model, signature))
     prediction = found.prediction
@@ -52,7 +52,7 @@ def _predict(
                 "model": found.model,
                 "signature": found.signature,
                 "examples": prediction.examples,
-                "outputs": dict(prediction.outputs),
+                "outputs": spell_numbers(prediction.outputs),
             }
         )
         return

@@ -20,11 +20,11 @@ _DEFAULT_PORT = 8501
 _EXAMPLES = """
 Examples:
 
-  trainchart serve                                            the newest export of the last local run
+  trainchart serve               the newest export of the run started last
 
   trainchart serve mnist-3 --step 200
 
-  trainchart serve charts/digits-prod --model ./saved_model   the chart's server, with a copy of its export
+  trainchart serve charts/digits-prod --model ./saved_model
 """
 
 
@@ -75,7 +75,7 @@ def _serve(
     The server takes a copy of the export, whose files must be those of its SHA256SUMS. Of a chart, it gets the
     arguments that its pods get, and only the pinned content is served. Once the model answers, this prints what it
     takes, and commands that ask it. Only this machine can reach it. Ctrl-C ends it, after the requests that have begun.
-    It needs the extra: pip install 'trainchart[serving]', and pip install --no-deps tensorflow-serving-api==2.21.0.
+    It needs the extra trainchart[serving]; where that is missing, the error says what to install.
     """
     from trainchart.actions.serve import Ports, serve_model
     from trainchart.actions.support.served_model import ServeRequest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -135,6 +136,17 @@ def read_answer(document: Any, signature: Signature, *, is_single: bool) -> Pred
     if is_single and size == 1:
         return Prediction({name: column[0] for name, column in columns.items()}, None)
     return Prediction(columns, size)
+
+
+def spell_numbers(value: Any) -> Any:
+    """Return an answer in which NaN and Infinity, which JSON lacks, are strings."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, list):
+        return [spell_numbers(part) for part in value]
+    if isinstance(value, Mapping):
+        return {name: spell_numbers(part) for name, part in value.items()}
+    return value
 
 
 def draw_prediction(prediction: Prediction) -> list[str]:

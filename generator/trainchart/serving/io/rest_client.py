@@ -30,11 +30,18 @@ class Reply:
     def is_done(self) -> bool:
         return self.status == 200
 
+    def parse(self) -> Any:
+        """Return the answer as JSON, in which servers write NaN and Infinity. Raises ValueError where it is none."""
+        try:
+            return parse_json(self.text, takes_nan=True)
+        except ValueError as error:
+            raise ValueError("it is not JSON") from error
+
     @property
     def document(self) -> Any:
         """The answer as JSON; None where it is none."""
         try:
-            return parse_json(self.text)
+            return self.parse()
         except ValueError:
             return None
 
@@ -94,7 +101,7 @@ class ModelClient:
             httpx2.Client(timeout=timeout, headers=headers, trust_env=self._trusts_environment) as client,
             client.stream(method, f"{self.url}{path}", content=body) as response,
         ):
-            content = b""
+            content = bytearray()
             for part in response.iter_raw():
                 content += part
                 if len(content) > ANSWER_LIMIT:
