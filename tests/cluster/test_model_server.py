@@ -38,6 +38,8 @@ pytestmark = pytest.mark.cluster
 SPEC = PROJECT / "chart-templates" / "model-server" / "tests" / "digits-prod.yaml"
 CLAIM = "exp-7-mnist-checkpoints"
 SECONDS = 120
+WATCH = ("--watch=1s", "--timeout=90s")
+SPOIL = "file.seek(0, 2); file.write(b'x')"
 
 
 @pytest.fixture(scope="module")
@@ -118,20 +120,13 @@ def wait_for_rollout(release: Release, version: int) -> None:
     release.access.wait_for(is_done, what, namespace=release.namespace, deadline_seconds=SECONDS)
 
 
-def spoil_export(server: Release, pod_name: str) -> None:
-    """Add a byte to the graph of the export, by a pod."""
-    command = "python3 -c \"open('/volume/saved_model/saved_model.pb', 'ab').write(b'x')\""
+def change_export(server: Release, pod_name: str, change: str) -> None:
+    """Change the graph of the export by a statement about its file, in a pod."""
+    command = f"python3 -c \"file = open('/volume/saved_model/saved_model.pb', 'rb+'); {change}\""
     pod = plan_pod(pod_name, command, claim=CLAIM, fs_group=TRAINING_GROUP)
     pod["spec"]["securityContext"]["runAsUser"] = TRAINING_GROUP
     server.access.kubectl("apply", "-n", server.namespace, "-f", "-", text=dump_objects(pod))
     server.access.wait_for_log(pod_name, namespace=server.namespace)
-
-
-def read_version(server: Release) -> int:
-    """Return the version that the server is to serve."""
-    found = server.access.client().get(Deployment, server.name, namespace=server.namespace)
-    assert found.spec and found.spec.template.metadata
-    return int((found.spec.template.metadata.annotations or {})["trainchart/version"])
 
 
 def promote(server: Release, *arguments: str, code: int = 0) -> Any:
@@ -159,16 +154,20 @@ def test_the_service_answers_who_is_allowed(admin: Access, server: Release, shop
 
 def test_no_request_fails_while_a_version_takes_over(admin: Access, server: Release, shop: ServingClient) -> None:
     """Nor while a pod is deleted and a node is drained."""
-    new = serve(server, 41)
-    wait_for_rollout(new, 41)
+    unknown = promote(server, "exp-7", "--gate=accuracy>=serving", code=6)
+    assert "what serves now was not promoted" in unknown["problems"][0]["message"]
+    done = promote(server, "exp-7", "--version=41", "--gate=accuracy>=0.2", *WATCH)
+    assert (done["state"], done["model"]["version"], done["before"]["version"]) == ("serving", 41, 40)
+    assert (done["record"]["from"]["release"], done["record"]["from"]["step"]) == ("exp-7", 40)
+    assert done["record"]["by"] != "unknown"
     # Nodes hear of a pod's end a moment later; until then it goes on answering.
     before = shop.wait_for_more(200)["versions"]["40"]
     assert shop.wait_for_more(100)["versions"]["40"] == before, "a version that was replaced still answers"
 
-    pod = next(iter(new.pods(admin.client(), "model-server")))
-    admin.kubectl("delete", f"pod/{pod}", "-n", new.namespace, "--wait=false")
+    pod = next(iter(server.pods(admin.client(), "model-server")))
+    admin.kubectl("delete", f"pod/{pod}", "-n", server.namespace, "--wait=false")
     shop.wait_for_more(100)
-    wait_for_rollout(new, 41)
+    wait_for_rollout(server, 41)
     own = admin.client().get(Pod, shop.name, namespace=shop.namespace).spec
     node = "node2" if own and own.nodeName == "node1" else "node1"
     try:
@@ -177,15 +176,43 @@ def test_no_request_fails_while_a_version_takes_over(admin: Access, server: Rele
             node,
             "--ignore-daemonsets",
             "--delete-emptydir-data",
-            f"--pod-selector=app.kubernetes.io/instance={new.name}",
+            f"--pod-selector=app.kubernetes.io/instance={server.name}",
         )
         shop.wait_for_more(100)
     finally:
         admin.kubectl("uncordon", node)
-    wait_for_rollout(new, 41)
+    wait_for_rollout(server, 41)
     counts = shop.read()
     assert counts["failed"] == 0, counts
     assert counts["sent"] > 500
+
+
+def test_a_promotion_is_rolled_back_by_itself_or_on_demand(admin: Access, server: Release, shop: ServingClient) -> None:
+    """Under 200 requests a second, of which none fails."""
+    # With one pod, each takeover is sooner over; --reuse-values keeps the record of the promotion before.
+    place = [server.name, server.chart, f"--namespace={server.namespace}"]
+    admin.run([server.helm, "upgrade", *place, "--reuse-values", "--set=replicas=1"])
+    second = promote(server, "exp-7", "--version=61", "--gate=accuracy>=serving-0.01", *WATCH)
+    assert (second["before"]["version"], second["revision"]) == (41, 4)
+    assert shop.wait_for_more(100)["versions"]["61"] > 0
+    assert promote(server, "--rollback", *WATCH)["model"]["version"] == 41
+
+    change_export(server, "spoils-first", SPOIL)
+    broken = promote(server, "exp-7", "--version=62", *WATCH, code=9)
+    assert broken["error"] == "RolledBack"
+    assert "the files differ from SHA256SUMS: changed: saved_model.pb" in broken["message"]
+    assert "version 41 serves again" in broken["message"]
+    change_export(server, "restores", "file.seek(-1, 2); file.truncate()")
+
+    states = {each["model"]["version"]: (each["state"], each["why"]) for each in promote(server, "--history")}
+    assert states[41] == ("serving", None)
+    assert states[61] == ("rolled back", "asked for with --rollback")
+    assert "SHA256SUMS" in states[62][1]
+    history = admin.run([server.helm, "history", server.name, f"--namespace={server.namespace}"]).stdout
+    assert "trainchart promote: exp-7 as version 61" in history
+    counts = shop.wait_for_more(100)
+    assert "62" not in counts["versions"]
+    assert counts["failed"] == 0, counts
 
 
 def test_a_canary_answers_its_share(admin: Access, server: Release, content: str, shop: ServingClient) -> None:
@@ -208,44 +235,10 @@ def test_a_canary_answers_its_share(admin: Access, server: Release, content: str
     assert shop.wait_for_more(50)["failed"] == 0, shop.read()
 
 
-def test_a_release_is_promoted_and_rolled_back(admin: Access, server: Release, shop: ServingClient) -> None:
-    """Under 200 requests a second, of which none fails; what is broken is taken back by itself."""
-    # With one pod, each takeover is sooner over.
-    serve(server, read_version(server), replicas=1)
-    watch, before = ("--watch=1s", "--timeout=90s"), read_version(server)
-    unknown = promote(server, "exp-7", "--version=60", "--gate=accuracy>=serving", code=6)
-    assert "what serves now was not promoted" in unknown["problems"][0]["message"]
-    first = promote(server, "exp-7", "--version=60", "--gate=accuracy>=0.2", *watch)
-    assert (first["state"], first["model"]["version"], first["before"]["version"]) == ("serving", 60, before)
-    assert (first["record"]["from"]["release"], first["record"]["from"]["step"]) == ("exp-7", 40)
-    assert first["record"]["by"] != "unknown"
-    second = promote(server, "exp-7", "--version=61", "--gate=accuracy>=serving-0.01", *watch)
-    assert second["revision"] == first["revision"] + 1
-    assert shop.wait_for_more(100)["versions"]["61"] > 0
-
-    assert promote(server, "--rollback", *watch)["model"]["version"] == 60
-    spoil_export(server, "spoils-first")
-    broken = promote(server, "exp-7", "--version=62", *watch, code=9)
-    assert broken["error"] == "RolledBack"
-    assert "the files differ from SHA256SUMS: changed: saved_model.pb" in broken["message"]
-    assert "version 60 serves again" in broken["message"]
-
-    states = {each["model"]["version"]: (each["state"], each["why"]) for each in promote(server, "--history")}
-    assert states[60] == ("serving", None)
-    assert states[61] == ("rolled back", "asked for with --rollback")
-    assert "SHA256SUMS" in states[62][1]
-    history = admin.run([server.helm, "history", server.name, f"--namespace={server.namespace}"]).stdout
-    assert "trainchart promote: exp-7 as version 61" in history
-    counts = shop.wait_for_more(100)
-    assert "62" not in counts["versions"]
-    assert counts["failed"] == 0, counts
-
-
 def test_an_export_that_is_not_what_was_pinned_takes_no_request(
     admin: Access, server: Release, shop: ServingClient
 ) -> None:
-    before = read_version(server)
-    spoil_export(server, "spoils")
+    change_export(server, "spoils", SPOIL)
     new = serve(server, 42)
 
     def read_message(client: Client) -> str | None:
@@ -260,5 +253,5 @@ def test_an_export_that_is_not_what_was_pinned_takes_no_request(
     assert "the files differ from SHA256SUMS: changed: saved_model.pb" in message
     assert "42" not in shop.wait_for_more(100)["versions"]
     admin.run([server.helm, "rollback", server.name, f"--namespace={server.namespace}"])
-    wait_for_rollout(server, before)
+    wait_for_rollout(server, 41)
     assert shop.read()["failed"] == 0, shop.read()
