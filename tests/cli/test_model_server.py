@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from trainchart.cli.app import app
+from tests.support.family_charts import FAMILIES, make_family_chart, render_family_chart
 from trainchart.errors import RenderError
-from trainchart.helm.io.choose import find_engine
-from trainchart.helm.rendering import Rendering, ValueOverrides
+from trainchart.helm.rendering import Rendering
 
-FAMILY = Path(__file__).parents[2] / "chart-templates" / "model-server"
 HASH = "sha256:60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752"
 CANARY = {"weight": 10, "version": 300, "content": HASH}
 
 
 @pytest.fixture(scope="module")
 def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    project = tmp_path_factory.mktemp("project")
-    (project / "models").mkdir()
-    shutil.copy(FAMILY / "tests" / "digits-prod.yaml", project / "models" / "digits-prod.yaml")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(project)
-        for command in (["generate", "digits-prod"], ["check", "charts/digits-prod"]):
-            done = CliRunner().invoke(app, command)
-            assert done.exit_code == 0, done.output
-    return project / "charts" / "digits-prod"
+    return make_family_chart("model-server", tmp_path_factory.mktemp("project"))
 
 
 def render(chart: Path, **values: Any) -> Rendering:
-    overrides = ValueOverrides(files=(("values", json.dumps(values)),))
-    return find_engine("sdk").render(chart, release="shop", namespace="team-a", overrides=overrides)
+    return render_family_chart(chart, "shop", "team-a", values)
 
 
 def find(rendering: Rendering, kind: str, name: str = "shop") -> dict[str, Any]:
@@ -51,7 +38,7 @@ def read_pod(rendering: Rendering, name: str = "shop") -> dict[str, Any]:
 def test_a_pod_copies_the_model_verified_and_serves_the_copy(chart: Path) -> None:
     pod = read_pod(render(chart))
     (fetch,), (server,) = pod["initContainers"], pod["containers"]
-    spec = Path(FAMILY / "tests" / "digits-prod.yaml").read_text()
+    spec = (FAMILIES / "model-server" / "tests" / "digits-prod.yaml").read_text()
     content = fetch["args"][-1]
     assert content.startswith("sha256:") and content in spec
     assert fetch["args"] == ["/source/saved_model", "/models/digits/200", content]

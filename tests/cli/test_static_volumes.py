@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from trainchart.cli.app import app
+from tests.support.family_charts import make_family_chart, render_family_chart
 from trainchart.errors import RenderError
-from trainchart.helm.io.choose import find_engine
-from trainchart.helm.rendering import Rendering, ValueOverrides
+from trainchart.helm.rendering import Rendering
 
-FAMILY = Path(__file__).parents[2] / "chart-templates" / "static-volumes"
 CEPH = {
     "driver": "rook-ceph.cephfs.csi.ceph.com",
     "volumeAttributes": {"clusterID": "rook-ceph", "fsName": "myfs", "rootPath": "/exports/a"},
@@ -27,21 +22,12 @@ NFS = {"driver": "nfs.csi.k8s.io", "volumeAttributes": {"server": "nfs", "share"
 
 @pytest.fixture(scope="module")
 def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    project = tmp_path_factory.mktemp("project")
-    (project / "models").mkdir()
-    shutil.copy(FAMILY / "tests" / "exports.yaml", project / "models" / "exports.yaml")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(project)
-        for command in (["generate", "exports"], ["check", "charts/exports"]):
-            done = CliRunner().invoke(app, command)
-            assert done.exit_code == 0, done.output
-    return project / "charts" / "exports"
+    return make_family_chart("static-volumes", tmp_path_factory.mktemp("project"))
 
 
 def render(chart: Path, namespace: str = "storage", **volumes: Any) -> Rendering:
-    values = json.dumps({"volumes": {"flowers": None, "scratch": None, **volumes}})
-    overrides = ValueOverrides(files=(("values", values),))
-    return find_engine("sdk").render(chart, release="team", namespace=namespace, overrides=overrides)
+    values = {"volumes": {"flowers": None, "scratch": None, **volumes}}
+    return render_family_chart(chart, "team", namespace, values)
 
 
 def read(rendering: Rendering) -> dict[str, dict[str, Any]]:

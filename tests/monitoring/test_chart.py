@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from trainchart.cli.app import app
-from trainchart.helm.io.choose import find_engine
-from trainchart.helm.rendering import ValueOverrides
+from tests.support.family_charts import make_family_chart, render_family_chart
 
-FAMILY = Path(__file__).parents[2] / "chart-templates" / "monitoring"
 MONITOR = "PodMonitor/watch-trainings"
 RULE = "PrometheusRule/watch-trainings"
 FILES = "ConfigMap/watch-prometheus"
@@ -25,20 +20,11 @@ DASHBOARDS = {"ConfigMap/watch-dashboard-training", "ConfigMap/watch-dashboard-t
 
 @pytest.fixture(scope="module")
 def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    project = tmp_path_factory.mktemp("project")
-    (project / "models").mkdir()
-    shutil.copy(FAMILY / "tests" / "monitoring.yaml", project / "models")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(project)
-        for command in (["generate", "monitoring"], ["check", "charts/monitoring"]):
-            done = CliRunner().invoke(app, command)
-            assert done.exit_code == 0, done.output
-    return project / "charts" / "monitoring"
+    return make_family_chart("monitoring", tmp_path_factory.mktemp("project"))
 
 
 def render(chart: Path, **values: Any) -> dict[str, Any]:
-    overrides = ValueOverrides(files=(("values", json.dumps(values)),))
-    rendering = find_engine("sdk").render(chart, release="watch", namespace="monitoring", overrides=overrides)
+    rendering = render_family_chart(chart, "watch", "monitoring", values)
     return {f"{each.kind}/{each.document['metadata']['name']}": each.document for each in rendering.manifests}
 
 

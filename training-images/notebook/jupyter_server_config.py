@@ -23,11 +23,14 @@ c.ServerApp.port = 8888
 c.ServerApp.port_retries = 0
 c.ServerApp.open_browser = False
 c.ServerApp.root_dir = "/notebooks"
+# A kernel holds what it has loaded, memory of GPUs too, long after its person has gone.
+c.MappingKernelManager.cull_idle_timeout = 60 * int(os.environ.get("IDLE_MINUTES", "120"))
+c.MappingKernelManager.cull_connected = True
 c.ServerProxy.servers = {
     "tensorboard": {
         "command": [
             *("python", "-m", "tensorboard.main", "--host=127.0.0.1", "--port={port}"),
-            f"--logdir={os.environ.get('LOG_DIR', '/checkpoints/logs')}",
+            f"--logdir={os.environ.get('LOG_DIR', '/runs')}",
             "--path_prefix={base_url}tensorboard",
         ],
         "absolute_url": True,

@@ -1,0 +1,81 @@
+{{- /* YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and of NEL it makes a space. */}}
+{{- define "<%= name %>.yaml" -}}
+{{- $yaml := toYaml . -}}
+{{- if or (not $yaml) (contains "\u0085" (toJson .)) -}}
+{{- fail (printf "a string holds a character that YAML cannot hold, such as DEL, NEL or U+FFFE: %s" (toJson .)) -}}
+{{- end -}}
+{{- $yaml -}}
+{{- end -}}
+
+{{- /* A number, also a large one from a values file, as text. */}}
+{{- define "<%= name %>.number" -}}
+{{- if kindIs "float64" . }}{{ int64 . | toString }}{{ else }}{{ toString . }}{{ end -}}
+{{- end -}}
+
+{{- /* What selects pods: (dict "context" $ "component" "notebook"). */}}
+{{- define "<%= name %>.selector" -}}
+app.kubernetes.io/name: {{ .context.Chart.Name | quote }}
+app.kubernetes.io/instance: {{ .context.Release.Name | quote }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{- /* Name and labels of an object: (dict "context" $ "component" "notebook"), perhaps with "name". */}}
+{{- define "<%= name %>.metadata" -}}
+name: {{ .name | default .context.Release.Name | quote }}
+labels:
+  {{- include "<%= name %>.selector" . | nindent 2 }}
+  app.kubernetes.io/part-of: {{ .context.Chart.Name | quote }}
+  app.kubernetes.io/managed-by: {{ .context.Release.Service | quote }}
+  helm.sh/chart: {{ printf "%s-%s" .context.Chart.Name (.context.Chart.Version | replace "+" "_") | trunc 63 | trimSuffix "-" | quote }}
+{{- end -}}
+
+{{- /* Where pods run, and as whom. */}}
+{{- define "<%= name %>.pod" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: {{ int64 .Values.user }}
+  runAsGroup: {{ int64 .Values.user }}
+  fsGroup: {{ int64 .Values.user }}
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile: {type: RuntimeDefault}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . | quote }}
+  {{- end }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- include "<%= name %>.yaml" . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- include "<%= name %>.yaml" . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- /* What a container may do: nothing that it does not need. */}}
+{{- define "<%= name %>.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{- /* The container's image. */}}
+{{- define "<%= name %>.image" -}}
+{{- with .Values.image -}}
+{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ include "<%= name %>.number" (.tag | default "latest") }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Resources with the GPUs. */}}
+{{- define "<%= name %>.resources" -}}
+{{- $resources := omit (deepCopy .Values.resources) "claims" -}}
+{{- if .Values.gpus -}}
+{{- $_ := set $resources "limits" (set ($resources.limits | default dict) "nvidia.com/gpu" (int .Values.gpus)) -}}
+{{- end -}}
+{{- include "<%= name %>.yaml" $resources -}}
+{{- end -}}
