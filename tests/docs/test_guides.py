@@ -239,6 +239,7 @@ INSTEAD = {
     ),
     # With a real server, by tests/cli/test_serve.py.
     "trainchart serve": "trainchart serve --help",
+    "trainchart serve mnist-1": "trainchart serve --help",
     "trainchart serve mnist-3 --step 200": "trainchart serve --help",
     "trainchart serve charts/digits-prod --model ./saved_model": "trainchart serve --help",
     "trainchart predict digit.json": "trainchart predict --help",
