@@ -176,6 +176,7 @@ def test_only_this_machine_can_ask(url: str) -> None:
         ('{"inputs": {"x": [3.0]}}', [], "y  3.5\n"),
         ('{"a": [1, 2], "b": 4}', ["--signature", "pair"], "sum    3\ntwice  8\n"),
         ('[{"a": [1, 2], "b": 4}]', ["--signature", "pair"], "sum    3\ntwice  8\n"),
+        ('{"signature_name": "pair", "inputs": {"a": [[1, 2]], "b": [4]}}', [], "sum    3\ntwice  8\n"),
         ("1", ["--signature", "spin", "--model", "half"], "sum  65536\n"),
         ('"ab"', ["--signature", "reverse"], 'length      2\ntext_bytes  {"b64": "YWJhYg=="}\n'),
     ],

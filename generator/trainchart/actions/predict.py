@@ -8,7 +8,7 @@ from pathlib import Path
 from trainchart.errors import PlanError, Problem, ToolError, UsageError
 from trainchart.host.files import read_bytes
 from trainchart.serving.io.rest_client import ModelClient, NoAnswer, Reply
-from trainchart.serving.request import Prediction, make_request, parse_input, read_answer
+from trainchart.serving.request import Prediction, make_request, parse_input, read_answer, read_signature_name
 from trainchart.serving.signature import DEFAULT_SIGNATURE, Signature, expect_inputs, parse_metadata
 
 INPUT_LIMIT = 64 * 1024 * 1024
@@ -58,7 +58,7 @@ def predict(request: PredictRequest) -> Predicted:
         ) from error
     try:
         model = request.model or _find_only_model(client)
-        signature = _find_signature(client, model, request.signature)
+        signature = _find_signature(client, model, request.signature or read_signature_name(value))
         try:
             made = make_request(value, signature, is_named=bool(request.signature))
         except ValueError as error:

@@ -48,6 +48,16 @@ def parse_input(name: str, content: bytes, limit: int) -> Any:
     return parse_json(content)
 
 
+def read_signature_name(value: Any) -> str:
+    """Return the signature that a whole request names; empty where none is named."""
+    name = value.get("signature_name") if _is_whole(value) else None
+    return name if isinstance(name, str) else ""
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Mapping) and (_ROWS in value or _COLUMNS in value)
+
+
 def make_request(value: Any, signature: Signature, *, is_named: bool) -> Request:
     """Return the request for what a user gives; its signature is named in it where `is_named`.
 
@@ -55,9 +65,9 @@ def make_request(value: Any, signature: Signature, *, is_named: bool) -> Request
         ValueError: the model takes something else, in words.
     """
     chosen = {"signature_name": signature.name} if is_named else {}
-    if isinstance(value, Mapping) and (_ROWS in value or _COLUMNS in value):
+    if _is_whole(value):
         # A whole request is sent as it is.
-        return Request(_dump({**chosen, **value}), is_single=False)
+        return Request(_dump({**value, **chosen}), is_single=False)
     if isinstance(value, list) and value and all(map(_is_object, value)):
         return Request(_dump({**chosen, _ROWS: value}), is_single=False)
     columns = dict(value) if _is_object(value) else {_find_only(signature): value}
