@@ -414,7 +414,7 @@ def test_the_schema_comment_is_the_one_that_init_writes(
 def test_only_what_must_be_is_replaced() -> None:
     said = [item.text for items in GUIDES.values() for item in items if isinstance(item, blocks.Command)]
     assert set(INSTEAD) <= set(said), "an exception that no guide needs any more"
-    assert len(INSTEAD) == 92, "an exception more or less: think twice, then change this number"
+    assert len(INSTEAD) == 93, "an exception more or less: think twice, then change this number"
 
 
 def _find_in_prose(guide: Path) -> Iterator[list[str]]:
