@@ -39,13 +39,18 @@ from tests.cluster.testcluster.images.tool import run_tool
 PROJECT = Path(__file__).resolve().parents[4]
 _DOCKERFILE = "training-images/tensorflow/Dockerfile"
 _RUNTIME_DOCKERFILE = "training-images/controller/Dockerfile"
-_SERVING_DOCKERFILE = "training-images/serving/Dockerfile"
+_ON_TOP = {
+    plan.SERVING_IMAGE: "training-images/serving/Dockerfile",
+    plan.NOTEBOOK_IMAGE: "training-images/notebook/Dockerfile",
+}
+"""Images on top of the first model's → Dockerfile."""
 _SOURCES = (
     "training-images/launcher",
     "training-images/controller",
     "training-images/runtime",
     "training-images/training",
     "training-images/serving",
+    "training-images/notebook",
     "training-images/sbom",
 )
 _CONTEXT = (*_SOURCES, str(PurePosixPath(plan.REQUIREMENTS).parent), *(f"examples/{model}" for model in plan.MODELS))
@@ -133,7 +138,7 @@ def _read_inputs(programs: ImagePrograms, environment: Mapping[str, str]) -> _In
     references = (
         *models.values(),
         plan.RUNTIME_IMAGE,
-        plan.SERVING_IMAGE,
+        *_ON_TOP,
         plan.FOREIGN_IMAGE,
         *(reference for _, reference in known.values()),
     )
@@ -211,10 +216,9 @@ class _Builder:
         self._build_dockerfile("runtime image", plan.RUNTIME_IMAGE, dockerfile=_RUNTIME_DOCKERFILE)
         self._export(plan.RUNTIME_IMAGE, layout)
         image = self._inputs.models[plan.MODELS[0]]
-        self._build_dockerfile(
-            "serving image", plan.SERVING_IMAGE, dockerfile=_SERVING_DOCKERFILE, training_image=image
-        )
-        self._export(plan.SERVING_IMAGE, layout)
+        for reference, dockerfile in _ON_TOP.items():
+            self._build_dockerfile(f"image {reference}", reference, dockerfile=dockerfile, training_image=image)
+            self._export(reference, layout)
         foreign = self._cache.build("foreign", keys.foreign, self._fill_foreign)
         link_blobs(foreign / "layout", layout)
         add_image(layout, *read_layout(foreign / "layout"))
