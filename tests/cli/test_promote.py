@@ -110,6 +110,14 @@ def test_a_server_that_is_missing_or_elsewhere(api: SmallApi, tmp_path: Path) ->
     assert "model servers there: letters" in run_to(api, tmp_path, "exp1", "--to", "digits").stderr
 
 
+@pytest.mark.parametrize("name", ["../x", "a,owner", "digits)", "-v", "Digits", "a" * 54])
+def test_names_that_no_release_has(api: SmallApi, tmp_path: Path, name: str) -> None:
+    done = run_to(api, tmp_path, "exp1", f"--to={name}")
+    assert done.returncode == 9
+    assert f"{name!r} is not a valid release name" in done.stderr
+    assert not api.requests
+
+
 def test_a_release_that_is_not_a_model_server(api: SmallApi, tmp_path: Path) -> None:
     charts = Path(__file__).parents[2] / "charts"
     api.objects["secrets"] = [make_helm_record(charts / "digits", "exp1", NAMESPACE, {})]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from trainchart.check.objects import mapping_at
@@ -17,6 +18,7 @@ from trainchart.promotion.rollout import Requests, count_requests
 from trainchart.reports.text import natural_key
 from trainchart_runtime.contract import COMPONENT_LABEL, INSTANCE_LABEL
 
+_RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?")
 _CONTAINER = "server"
 _PORT = 8501
 _MOST_PODS = 16
@@ -33,6 +35,8 @@ def read_revisions(api: KubernetesApi, namespace: str, name: str) -> tuple[HelmR
         Conflict: another helm command changes it.
         ClusterError: the records cannot be read.
     """
+    if not _RELEASE_NAME.fullmatch(name):
+        raise NotFound(f"{name!r} is not a valid release name", hint=f"see: helm list -n {namespace}")
     labels = f"owner=helm,name={name}"
     # Where HELM_DRIVER says so, Helm keeps ConfigMaps.
     records = api.list_objects(kubernetes_api.SECRETS, namespace, labels=labels) or api.list_objects(
