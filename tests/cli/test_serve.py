@@ -72,7 +72,8 @@ class Serving:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "trainchart", "serve", *arguments],
             cwd=project,
-            env={**make_environment(project), "TMPDIR": str(project)},
+            # Relative, as a user may set it.
+            env={**make_environment(project), "TMPDIR": "."},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

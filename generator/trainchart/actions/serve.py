@@ -15,7 +15,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
-from trainchart.actions.support.served_model import ServedModel, ServeRequest, copy_model, find_model
+from trainchart.actions.support.served_model import (
+    ServedModel,
+    ServeRequest,
+    advise_on_problem,
+    copy_model,
+    find_model,
+)
 from trainchart.errors import ChecksFailed, ToolError, UsageError
 from trainchart.local.io.processes import Guardian
 from trainchart.local.plan import POD_MARK
@@ -26,6 +32,8 @@ from trainchart.stop_signals import StopRequests
 
 _TICK_SECONDS = 0.1
 _ANSWER_SECONDS = 30.0
+_PATIENCE_SECONDS = 15.0
+"""After which a user wants to know that it goes on; twice as long for the next time."""
 _SHORT = 600
 """Characters of an example that is shown in a command; a larger one is a file."""
 _MOST_VALUES = 1_000_000
@@ -100,11 +108,12 @@ def serve_model(request: ServeRequest, ports: Ports, observer: ServeObserver) ->
     for note in model.notes:
         observer.show_event(f"note: {note}")
     with tempfile.TemporaryDirectory(prefix="trainchart-serve-") as made:
+        folder = Path(made).absolute()  # TMPDIR may be relative, and the server starts elsewhere
         observer.show_event(f"copying {model.source}")
-        copy_model(model, Path(made, "model", str(model.version)))
+        copy_model(model, folder / "model" / str(model.version))
         observer.show_event(f"loading {model.origin} as {model.name}, version {model.version}")
         with _catch_signals() as signals:
-            return _run_server(model, ports, observer, signals, Path(made))
+            return _run_server(model, ports, observer, signals, folder)
 
 
 def _run_server(model: ServedModel, ports: Ports, observer: ServeObserver, signals: list[int], folder: Path) -> int:
@@ -169,17 +178,26 @@ class _Watch:
     _started_at: float = field(default_factory=time.monotonic)
     _is_ready: bool = False
     _signals_seen: int = 0
+    _patience_seconds: float = _PATIENCE_SECONDS
 
     def run(self) -> int:
         while (code := self.server.wait(_TICK_SECONDS)) is None:
             self._show_lines()
             self._heed_signals()
-            if not self._is_ready and not self.signals and self.server.address:
-                self._look()
+            if not self._is_ready and not self.signals:
+                self._tell_of_waiting()
+                if self.server.address:
+                    self._look()
         self._show_lines()
         if self.signals:
             return self.signals[0]
         raise _explain_end(code, tuple(self.server.last_lines))
+
+    def _tell_of_waiting(self) -> None:
+        waited = time.monotonic() - self._started_at
+        if waited >= self._patience_seconds:
+            self._patience_seconds *= 2
+            self.observer.show_event(f"still loading after {waited:.0f} s")
 
     def _show_lines(self) -> None:
         for line in self.server.take_lines():
@@ -207,12 +225,9 @@ class _Watch:
         except NoAnswer:
             return  # it has not begun, or has just ended
         if problem:
-            raise ChecksFailed(f"{self.model.origin} is not served: {problem}", hint=self._advise(problem))
-
-    def _advise(self, problem: str) -> str:
-        if self.model.content and "is pinned" in problem:
-            return "name the export that the chart pins, or pin another one: --set model.content=sha256:…"
-        return f"the files in {self.model.source} are not as they were exported: take another copy, or train again"
+            raise ChecksFailed(
+                f"{self.model.origin} is not served: {problem}", hint=advise_on_problem(self.model, problem)
+            )
 
     def _describe(self, client: ModelClient) -> ReadyServer:
         reply = client.read_model(self.model.name, "metadata")

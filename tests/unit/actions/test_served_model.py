@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trainchart.actions.support.served_model import ServedModel, ServeRequest, copy_model, find_model
+from trainchart.actions.support.served_model import ServedModel, ServeRequest, advise_on_problem, copy_model, find_model
 from trainchart.errors import ToolError
 
 RECORD = {"release": "exp", "chart": "my-mnist-0.1.0", "deciding": [], "pods": [], "startedAt": 1000.0}
@@ -76,3 +76,17 @@ def test_an_export_that_cannot_be_copied_is_named(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"cannot copy .*: .*pipe") as refusal:
         copy_model(ServedModel("a", 1, str(export), ""), tmp_path / "copy" / "1")
     assert "TMPDIR" in refusal.value.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "problem", "advice"),
+    [
+        ("sha256:1", "the content hash is sha256:2, but sha256:1 is pinned", "--set model.content=sha256:…"),
+        ("sha256:1", "the files differ from SHA256SUMS: changed: a", "take another copy, or train again"),
+        ("", "SHA256SUMS:1 is not a line of sha256sum", "take another copy, or train again"),
+        ("", "saved_model.pb is damaged: Error parsing message", "take another copy, or train again"),
+        ("", "Op type not registered 'X'", "the TensorFlow that it was trained with"),
+    ],
+)
+def test_advice_fits_the_reason_of_the_server(content: str, problem: str, advice: str) -> None:
+    assert advice in advise_on_problem(ServedModel("a", 1, "/a", "", content), problem)

@@ -210,6 +210,15 @@ def _find_source(request: ServeRequest, server: ChartServer) -> str:
     )
 
 
+def advise_on_problem(model: ServedModel, problem: str) -> str:
+    """Return what to do where the server refuses a model, for the reason that it gives."""
+    if model.content and "is pinned" in problem:
+        return "name the export that the chart pins, or pin another one: --set model.content=sha256:…"
+    if _SUMS in problem or "is damaged" in problem:
+        return f"the files in {model.source} are not as they were exported: take another copy, or train again"
+    return "the model needs the TensorFlow that it was trained with, and all that its graph uses; --verbose says more"
+
+
 def copy_model(model: ServedModel, target: Path) -> None:
     """Copy the export to the new folder `target`, as pods do: what is served cannot change then. Raises ToolError."""
     if "://" in model.source:
