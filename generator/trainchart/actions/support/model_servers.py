@@ -81,7 +81,7 @@ def _hint(api: KubernetesApi, namespace: str, name: str) -> str:
         here = sorted((release for found, release in servers if found == namespace), key=natural_key)
         if here:
             return f"model servers there: {', '.join(here[:8])}"
-    return f"install one first: trainchart init NAME --family {FAMILY}; see docs/families.md"
+    return f"install one first: trainchart init NAME --family {FAMILY}; see docs/serving.md"
 
 
 def read_user(api: KubernetesApi) -> str:
