@@ -93,6 +93,7 @@ def test_autoscaling_alone_sets_the_number_of_pods(chart: Path) -> None:
     assert "replicas" not in find(rendering, "Deployment")["spec"]
     scaler = find(rendering, "HorizontalPodAutoscaler")["spec"]
     assert (scaler["minReplicas"], scaler["maxReplicas"]) == (2, 4)
+    assert scaler["behavior"] == {"scaleDown": {"stabilizationWindowSeconds": 300}}
 
 
 def test_a_single_pod_does_not_hold_up_drains(chart: Path) -> None:
@@ -115,6 +116,7 @@ def test_a_single_pod_does_not_hold_up_drains(chart: Path) -> None:
             {"autoscaling": {"enabled": True, "maxReplicas": 1}},
             "maxReplicas: 1 is less than minReplicas, 2",
         ),
+        ({"autoscaling": {"scaleDownSeconds": 3601}}, "autoscaling/scaleDownSeconds"),
         ({"autoscaling": {"enabled": True, "cpuPercent": 0}}, "autoscaling: set cpuPercent or metrics"),
         (
             {"autoscaling": {"enabled": True}, "resources": {"requests": {"cpu": None}, "limits": {"cpu": None}}},
