@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -20,24 +18,13 @@ from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import Pod
 
 from tests.cluster.testcluster.access import Access
-from tests.cluster.testcluster.images.plan import SERVING_IMAGE
+from tests.cluster.testcluster.model_servers import CLAIM, install_server, train_export, wait_for_rollout
 from tests.cluster.testcluster.pods import dump_objects, plan_namespace, plan_pod
-from tests.cluster.testcluster.releases import (
-    PROJECT,
-    TRAINING_GROUP,
-    Release,
-    make_mnist_chart,
-    make_values,
-    merge_values,
-)
-from tests.cluster.testcluster.runs import CONTROLLED, wait_for_phase
+from tests.cluster.testcluster.releases import TRAINING_GROUP, Release, merge_values
 from tests.cluster.testcluster.serving_client import ServingClient, start_client
 
 pytestmark = pytest.mark.cluster
 
-SPEC = PROJECT / "chart-templates" / "model-server" / "tests" / "digits-prod.yaml"
-CLAIM = "exp-7-mnist-checkpoints"
-SECONDS = 120
 WATCH = ("--watch=1s", "--timeout=90s")
 SPOIL = "file.seek(0, 2); file.write(b'x')"
 
@@ -53,35 +40,14 @@ def elsewhere(admin: Access, module_namespace: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def content(admin: Access, module_namespace: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The content hash of the export of a release that has trained."""
-    chart = make_mnist_chart(tmp_path_factory.mktemp("chart"), "single", {"worker": {}})
-    values = merge_values(make_values("mnist", ("worker",), maxSteps=40, checkpointSteps=40), CONTROLLED)
-    trained = Release(admin, module_namespace, "exp-7", chart, values)
-    trained.install()
-    wait_for_phase(trained, "Succeeded", deadline_seconds=SECONDS)
-    command = "sha256sum /volume/saved_model/SHA256SUMS"
-    pod = plan_pod("hashes", command, claim=CLAIM, fs_group=TRAINING_GROUP, is_read_only=True)
-    admin.kubectl("apply", "-n", module_namespace, "-f", "-", text=dump_objects(pod))
-    return "sha256:" + admin.wait_for_log("hashes", namespace=module_namespace).split()[0]
+    return train_export(admin, module_namespace, tmp_path_factory.mktemp("chart"))
 
 
 @pytest.fixture(scope="module")
 def server(admin: Access, module_namespace: str, content: str, tmp_path_factory: pytest.TempPathFactory) -> Release:
     """Two pods that serve version 40, for clients in namespaces of the shop."""
-    folder = tmp_path_factory.mktemp("project")
-    (folder / "models").mkdir()
-    shutil.copy(SPEC, folder / "models" / "digits-prod.yaml")
-    subprocess.run([sys.executable, "-m", "trainchart", "generate"], cwd=folder, check=True, capture_output=True)
-    repository, _, tag = SERVING_IMAGE.rpartition(":")
-    values = {
-        "image": {"repository": repository, "tag": tag},
-        "model": {"version": 40, "content": content},
-        "resources": {"requests": {"cpu": "100m", "memory": "512Mi"}},
-        "network": {"from": [{"namespaceSelector": {"matchLabels": {"purpose": "shop"}}}]},
-    }
-    release = Release(admin, module_namespace, "digits", folder / "charts" / "digits-prod", values)
-    release.install()
-    wait_for_rollout(release, 40)
-    return release
+    network = {"from": [{"namespaceSelector": {"matchLabels": {"purpose": "shop"}}}]}
+    return install_server(admin, module_namespace, tmp_path_factory.mktemp("project"), content, network=network)
 
 
 @pytest.fixture(scope="module")
@@ -98,26 +64,6 @@ def serve(server: Release, version: int, **values: object) -> Release:
     release = dataclasses.replace(server, values=merge_values(server.values, changes))
     release.upgrade()
     return release
-
-
-def wait_for_rollout(release: Release, version: int) -> None:
-    """Wait until all pods serve a version, and no other pod is left."""
-
-    def is_done(client: Client) -> bool:
-        found = client.get(Deployment, release.name, namespace=release.namespace)
-        assert found.spec and found.spec.replicas and found.spec.template.metadata
-        annotations = found.spec.template.metadata.annotations or {}
-        status = found.status
-        return (
-            annotations["trainchart/version"] == str(version)
-            and status is not None
-            and found.metadata is not None
-            and (status.observedGeneration or 0) >= (found.metadata.generation or 0)
-            and status.updatedReplicas == status.availableReplicas == status.replicas == found.spec.replicas
-        )
-
-    what = f"{release.name} with version {version}"
-    release.access.wait_for(is_done, what, namespace=release.namespace, deadline_seconds=SECONDS)
 
 
 def change_export(server: Release, pod_name: str, change: str) -> None:

@@ -41,7 +41,7 @@ def main() -> int:
 
 def _prepare(which: str | None) -> int:
     """Build ahead what the tests need here, since that takes minutes on a new machine; `long` for the long tests."""
-    for name in ("helm-3", "helm-4", "registry", *(("kueue",) if which == "long" else ())):
+    for name in ("helm-3", "helm-4", "registry", *(("kueue", "metrics-server") if which == "long" else ())):
         find_program(name, tell)
     choice = find_choice(None)
     if isinstance(choice, Own):

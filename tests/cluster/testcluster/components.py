@@ -103,6 +103,8 @@ def plan_controllers(programs: Programs, rates: tuple[str, ...] = RATES) -> list
                 # A quarter of the default: a lost node is a test's subject, and its time.
                 "--node-monitor-grace-period=12s",
                 "--node-monitor-period=2s",
+                # A third of the default, for tests that wait for it.
+                "--horizontal-pod-autoscaler-sync-period=5s",
                 *rates,
             ),
         ),

@@ -39,6 +39,7 @@ GO_PROGRAMS: Mapping[str, GoProgram] = MappingProxyType(
         "coredns": GoProgram("github.com/coredns/coredns", "1.14.6"),
         "kwok": GoProgram("sigs.k8s.io/kwok/cmd/kwok", "0.7.0"),
         "kueue": GoProgram("sigs.k8s.io/kueue/cmd/kueue", "0.17.0"),
+        "metrics-server": GoProgram("sigs.k8s.io/metrics-server/cmd/metrics-server", "0.9.0"),
         "registry": GoProgram("github.com/distribution/distribution/v3/cmd/registry", "3.0.0"),
     }
 )

@@ -8,7 +8,7 @@ import json
 import pytest
 from cryptography import x509
 
-from tests.cluster.testcluster import components, config, files, network
+from tests.cluster.testcluster import components, config, files, metrics_server, network
 from tests.cluster.testcluster.config import NODES, SLOTS, ClusterConfig, Programs
 from tests.cluster.testcluster.pki import Authority
 
@@ -70,6 +70,16 @@ def test_components_have_unique_names_and_nodes_keep_apart() -> None:
         if component.node:
             assert component.name.endswith(component.node)
             assert not any(other in word for word in component.argv for other in others)
+
+
+def test_metrics_server_listens_where_the_api_server_looks() -> None:
+    planned = metrics_server.plan_metrics_server("/bin/metrics-server")
+    service, registration = metrics_server.plan_objects()
+
+    assert f"--bind-address={service['spec']['externalName']}" in planned.argv
+    target = registration["spec"]["service"]
+    assert f"--secure-port={target['port']}" in planned.argv
+    assert (target["name"], target["namespace"]) == (service["metadata"]["name"], service["metadata"]["namespace"])
 
 
 def test_certificates_carry_user_groups_and_addresses() -> None:
