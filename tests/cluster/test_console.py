@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Iterator
+import statistics
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -13,11 +18,13 @@ from playwright.sync_api import Page, expect, sync_playwright
 from tests.cluster.testcluster.access import Access
 from tests.cluster.testcluster.releases import PROJECT, Release, merge_values, mnist_values
 from tests.cluster.testcluster.runs import CONTROLLED, TINY
+from tests.cluster.testcluster.users import make_user
 from tests.console.conftest import FLAGS, Project
 
 pytestmark = pytest.mark.cluster
 
 WAIT_MS = 90_000
+STEPS_WATCHED = 10
 STEPS = """
 import json, os, time
 from pathlib import Path
@@ -57,10 +64,16 @@ def release(admin: Access, namespace: str) -> Release:
 @pytest.fixture
 def page(admin: Access, namespace: str, tmp_path: Path) -> Iterator[Page]:
     """The page of all runs, with the user signed in, of a console in a project with a chart."""
-    shutil.copytree(PROJECT / "charts" / "mnist", tmp_path / "charts" / "mnist")
-    project = Project(tmp_path, {**admin.environment, "HOME": str(tmp_path)})
+    with open_page(admin, namespace, tmp_path) as opened:
+        yield opened
+
+
+@contextmanager
+def open_page(access: Access, namespace: str, folder: Path) -> Iterator[Page]:
+    shutil.copytree(PROJECT / "charts" / "mnist", folder / "charts" / "mnist")
+    project = Project(folder, {**access.environment, "HOME": str(folder)})
     place = [f"--namespace={namespace}"]
-    place += [f"--context={admin.context}"] if admin.context else []
+    place += [f"--context={access.context}"] if access.context else []
     console = project.open_console(*place)
     program = shutil.which("chromium")
     assert program is not None, "chromium is not installed"
@@ -76,6 +89,38 @@ def page(admin: Access, namespace: str, tmp_path: Path) -> Iterator[Page]:
     assert project.end(console.process) == 0
 
 
+def read_step(page: Page) -> int:
+    """Return the step on the page of a run; 0 for none yet."""
+    found = re.search(r"Step\s*([\d,]+)", page.locator(".facts").inner_text(), re.IGNORECASE)
+    return int(found[1].replace(",", "")) if found else 0
+
+
+def watch_steps(page: Page) -> dict[int, float]:
+    """Return steps as they came onto the page, and when; the record alone would have three of them in that time."""
+    seen: dict[int, float] = {}
+    deadline = time.monotonic() + WAIT_MS / 1000
+    while len(seen) < STEPS_WATCHED:
+        assert time.monotonic() < deadline, f"the page had only these steps: {list(seen)}"
+        step = read_step(page)
+        if step:
+            seen.setdefault(step, time.time())
+        time.sleep(0.02)
+    return seen
+
+
+def list_delays(release: Release, seen: Mapping[int, float]) -> list[float]:
+    """Return how long after its line in the log each step, or a later one, was on the page."""
+    pod = f"{release.name}-mnist-chief-0"
+    log = release.access.kubectl("logs", pod, "--namespace", release.namespace, "--timestamps")
+    logged = {int(step): datetime.fromisoformat(at[:26] + "+00:00").timestamp()
+              for at, step in re.findall(r"^(\S+)Z step (\d+)$", log, re.MULTILINE)}  # fmt: skip
+    return [
+        min(at for shown, at in seen.items() if shown >= step) - at
+        for step, at in logged.items()
+        if min(seen) < step <= max(seen)
+    ]
+
+
 def act(page: Page, verb: str) -> None:
     page.get_by_text(f"{verb} …").click()
     page.get_by_role("button", name=f"{verb} exp1").click()
@@ -89,6 +134,8 @@ def test_a_release_is_watched_and_controlled(release: Release, page: Page) -> No
     expect(facts).to_contain_text("Step")
     expect(page.locator(".log")).to_contain_text("step 10")
     expect(page.get_by_role("region", name="Settings")).to_contain_text("learningRate")
+    delays = list_delays(release, watch_steps(page))
+    print(f"from the log to the page: {statistics.median(delays):.2f} s, at most {max(delays):.2f} s")
 
     pod = f"{release.name}-mnist-worker-0"
     release.access.kubectl("delete", "pod", pod, "--namespace", release.namespace, "--wait=false")
@@ -104,6 +151,24 @@ def test_a_release_is_watched_and_controlled(release: Release, page: Page) -> No
     act(page, "Stop")
     expect(phase).to_have_text("Stopped")
     expect(page.get_by_text("Rerun …")).to_be_visible()
+
+
+def test_who_may_only_read_sees_and_is_refused(release: Release, tmp_path: Path) -> None:
+    expect.set_options(timeout=WAIT_MS)
+    reader = make_user(release.access, release.namespace, "reader", "view", tmp_path)
+    with open_page(reader, release.namespace, tmp_path / "project") as page:
+        page.get_by_role("link", name="exp1").click()
+        expect(page.locator(".head .phase")).to_have_text("Running")
+        expect(page.locator(".log")).to_contain_text("step 10")
+        expect(page.locator(".note", has_text="30 seconds late")).to_contain_text(
+            'cannot get resource "pods/portforward"'
+        )
+        act(page, "Suspend")
+        expect(page.locator(".notice")).to_contain_text("suspend was refused")
+        expect(page.locator(".notice")).to_contain_text("forbidden")
+        page.get_by_role("link", name="Uninstall …").click()
+        expect(page.locator("main")).to_contain_text('cannot list resource "secrets"')
+    release.access.kubectl("get", "statefulset", f"{release.name}-mnist-chief", "--namespace", release.namespace)
 
 
 def fill_form(page: Page) -> None:

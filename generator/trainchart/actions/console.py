@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 from trainchart import __version__
 from trainchart.actions.checkpoints import open_checkpoints
@@ -17,18 +18,19 @@ from trainchart.actions.logs import read_logs
 from trainchart.actions.status import explain_run, open_run
 from trainchart.actions.support.checkpoint_release import HelperOptions
 from trainchart.actions.support.cluster_access import Place
+from trainchart.actions.support.live_progress import LiveProgress
 from trainchart.actions.support.log_filter import LogsFilter
 from trainchart.actions.support.run_lookup import RunAddress
 from trainchart.checkpoints.listing import CheckpointList
 from trainchart.console.access import is_loopback
 from trainchart.console.installing import Installer
 from trainchart.console.pages import Pages
-from trainchart.console.views import LINES_SHOWN, ListView, Notice, RunRef, RunView, refer_to
+from trainchart.console.views import LINES_SHOWN, ListView, Notice, RunRef, RunView, pause_for, refer_to
 from trainchart.errors import NotFound, ToolError, TrainchartError, UsageError
 from trainchart.local.io import run_report
 from trainchart.local.io.curve_file import read_points
 from trainchart.local.io.release_folder import holds_run
-from trainchart.reports.curves import POINTS_KEPT, SPEED, Point, make_curves
+from trainchart.reports.curves import POINTS_KEPT, SPEED, Point, make_curves, thin
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import LOCAL, Report
 from trainchart.resources import read_console_files
@@ -39,6 +41,8 @@ _CHECKPOINT_SECONDS = 5.0
 _REST = 5
 """Times as long as it took, long logs are left unread."""
 _LAST = "leading task"
+_RECORD_LATE_SECONDS = 45.0
+"""So long after a step that the leading pod has told, the record may know an older one."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,9 @@ class RunSource:
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self._seen: dict[RunRef, deque[Point]] = {}
+        self._seen: dict[RunRef, list[Point]] = {}
+        self._told_at: dict[RunRef, float] = {}
+        """When the leading pod of a release told a step the last time."""
 
     def watch_list(self, origin: str) -> Callable[[], ListView]:
         return self._watch_local() if origin == LOCAL else self._watch_cluster()
@@ -125,15 +131,26 @@ class RunSource:
 
         return read
 
-    def _keep_points(self, report: Report) -> list[Point]:
+    def _keep_points(self, report: Report, *, is_live: bool = False) -> list[Point]:
         """Return the points of a release that were seen so far, with that of this report."""
-        points = self._seen.setdefault(refer_to(report), deque(maxlen=POINTS_KEPT))
-        progress = report.progress
+        run, progress, now = refer_to(report), report.progress, time.monotonic()
+        points = self._seen.get(run, [])
+        if is_live:
+            self._told_at[run] = now
+        elif now < self._told_at.get(run, -math.inf) + _RECORD_LATE_SECONDS and not report.is_over:
+            return points
         if progress.step is not None and (not points or points[-1].step != progress.step):
             speed = progress.examples_per_second
             values = dict(progress.metrics) if speed is None else {**progress.metrics, SPEED: speed}
-            points.append(Point(_LAST, progress.at, progress.step, values))
-        return list(points)
+            points = [*points, Point(_LAST, progress.at, progress.step, values)]
+            self._seen[run] = thin(points) if len(points) >= 2 * POINTS_KEPT else points
+        return points
+
+
+class KeepPoints(Protocol):
+    """Keeps the scalars of a report, and returns all of its run."""
+
+    def __call__(self, report: Report, *, is_live: bool = False) -> list[Point]: ...
 
 
 @dataclass
@@ -142,23 +159,34 @@ class _RunWatch:
 
     scope: Scope
     run: RunRef
-    keep_points: Callable[[Report], list[Point]]
+    keep_points: KeepPoints
     last: RunView = field(default_factory=RunView)
     _look: Callable[[], Report] | None = None
     _explained: tuple[object, float] = (None, 0.0)
     _checkpoints_at: float = 0.0
     _lines_at: float = 0.0
     """When logs may be read again."""
+    _log_notes: tuple[str, ...] = ()
+    _whole_at: float = 0.0
+    """When more than the step is read again."""
+    _recorded: Report | None = None
+    """The last report without what the leading pod has told since."""
+
+    def __post_init__(self) -> None:
+        self._live = LiveProgress(Place(self.scope.place.context, self.run.namespace))
 
     def read(self) -> RunView:
         try:
-            self.last = self._read()
+            if self.last.is_live and self._recorded is not None and time.monotonic() < self._whole_at:
+                self.last = self._read_step(self.last, replace(self._recorded, now=time.time()))
+            else:
+                self.last = self._read()
         except NotFound as error:
             self._look = None
-            self.last = replace(self.last, error=_in_words(error), is_missing=True)
+            self.last = replace(self.last, error=_in_words(error), is_live=False, is_missing=True)
         except TrainchartError as error:
             self._look = None  # credentials may have changed meanwhile
-            self.last = replace(self.last, error=_in_words(error))
+            self.last = replace(self.last, error=_in_words(error), is_live=False)
         return self.last
 
     @property
@@ -170,22 +198,32 @@ class _RunWatch:
         self._look = self._look or open_run(self._address)
         report = self._look()
         lines, notes = self._read_lines()
-        if report.origin == LOCAL:
-            folder = self.scope.runs_folder / self.run.release
-            points, since = read_points(folder), 0.0
-        else:
-            points = self.keep_points(report)
-            since = points[0].at if points else 0.0
-        main = points[0].task if points else ""
-        return RunView(
+        view = RunView(
             report=report,
             why=self._explain(report),
             lines=lines,
             notes=notes,
-            curves=make_curves(points, main),
-            curves_since=since,
             checkpoints=self._list_checkpoints(report),
             read_at=time.time(),
+        )
+        if report.origin == LOCAL:
+            points = read_points(self.scope.runs_folder / self.run.release)
+            return replace(view, curves=make_curves(points, points[0].task if points else ""))
+        self._whole_at, self._recorded = time.monotonic() + pause_for(len(report.pods or ())), report
+        return self._read_step(view, report)
+
+    def _read_step(self, view: RunView, recorded: Report) -> RunView:
+        """Return a view of a release with what its leading pod tells now."""
+        report = self._live.renew(recorded)
+        points = self.keep_points(report, is_live=report is not recorded)
+        refusal = f"note: steps are those of the record, up to 30 seconds late: {self._live.refusal}"
+        return replace(
+            view,
+            report=report,
+            is_live=self._live.is_live,
+            notes=(*self._log_notes, refusal) if self._live.refusal else self._log_notes,
+            curves=make_curves(points, points[0].task if points else ""),
+            curves_since=points[0].at if points else 0.0,
         )
 
     def _explain(self, report: Report) -> Report:
@@ -203,7 +241,7 @@ class _RunWatch:
     def _read_lines(self) -> tuple[tuple[LogLine, ...], tuple[str, ...]]:
         begin = time.monotonic()
         if begin < self._lines_at:
-            return self.last.lines, self.last.notes
+            return self.last.lines, self._log_notes
         notes: list[str] = []
         lines: tuple[LogLine, ...] = ()
         try:
@@ -212,7 +250,8 @@ class _RunWatch:
             notes.append(_in_words(error))
         now = time.monotonic()
         self._lines_at = now + _REST * (now - begin)
-        return lines, tuple(notes)
+        self._log_notes = tuple(notes)
+        return lines, self._log_notes
 
     def _list_checkpoints(self, report: Report) -> CheckpointList | None:
         if report.origin != LOCAL:

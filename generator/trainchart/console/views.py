@@ -13,6 +13,14 @@ from trainchart.reports.report import CLUSTER, LOCAL, Report
 
 ORIGINS = (LOCAL, CLUSTER)
 LINES_SHOWN = 300
+_CLUSTER_SECONDS = 2.0
+_PODS_PER_SECOND = 100
+"""A release with a thousand pods is megabytes to list: it is asked for less often."""
+
+
+def pause_for(count: int) -> float:
+    """Return the seconds between two whole readings of so many releases, or of a release with so many pods."""
+    return _CLUSTER_SECONDS + count / _PODS_PER_SECOND
 
 
 class RunRef(NamedTuple):
@@ -62,6 +70,8 @@ class RunView:
     """None where they are not read: of a release, a pod would be needed."""
     error: str = ""
     read_at: float = 0.0
+    is_live: bool = False
+    """Whether its step is what its leading pod tells, which is soon asked again; the rest is read less often."""
     is_missing: bool = False
     """Whether there is no such run (any more)."""
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.small_cluster.cluster_objects import NAMESPACE, make_pods, make_record, make_sets, make_state
+from tests.small_cluster.small_api import SmallApi, serve_small_api
 from trainchart.actions.console import RunSource, Scope
+from trainchart.actions.support import live_progress
 from trainchart.actions.support.cluster_access import Place
+from trainchart.cluster.io import kubernetes_api
 from trainchart.console.views import RunRef
 from trainchart.local.io import run_report
 from trainchart.reports.report import CLUSTER, LOCAL
@@ -79,3 +85,52 @@ def test_what_an_action_refuses_is_said(runs: Path) -> None:
     missing = source.act(RunRef(LOCAL, "", "none", ""), "stop")
     assert missing.is_bad
     assert "there is no local run 'none'" in missing.text
+
+
+RELEASE = RunRef(CLUSTER, NAMESPACE, "exp1", "mnist")
+STEP = {"step": 1200, "examplesPerSecond": 1480.5, "metrics": {"loss": 0.5}, "attempt": 1, "at": time.time() - 20}
+
+
+@pytest.fixture
+def api(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallApi]:
+    """A cluster with a release that goes on, whose record has step 1200."""
+    record = make_record(make_state("Running", progress=STEP))
+    with serve_small_api() as server:
+        server.objects = {"statefulsets": make_sets(), "pods": make_pods(), "configmaps": [record]}
+        monkeypatch.setenv("KUBECONFIG", str(server.write_kubeconfig(tmp_path / "kubeconfig")))
+        yield server
+
+
+def count_lists(api: SmallApi) -> int:
+    return sum("/statefulsets" in path for path in api.requests)
+
+
+def test_a_step_that_is_told_does_not_wait_for_the_record(
+    api: SmallApi, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = iter(range(1201, 1300))
+    page = lambda *_: json.dumps({"runId": "", "step": next(steps), "metrics": {"loss": 0.25}}).encode()  # noqa: E731
+    monkeypatch.setattr(live_progress, "read_pod_page", page)
+    monkeypatch.setattr(kubernetes_api.KubernetesApi, "read_object", lambda *_: {})
+    source = make_source(runs)
+    look, look_at_all = source.watch_run(RELEASE), source.watch_list(CLUSTER)
+    views = [look()]
+    asked = count_lists(api)
+    views += [look(), look()]
+    assert [view.report and view.report.progress.step for view in views] == [1201, 1202, 1203]
+    assert [view.is_live for view in views] == [True] * 3
+    assert count_lists(api) == asked, "only the step is read again at once"
+    # The list knows the record only, which is late: its step does not get into the curve.
+    look_at_all()
+    assert [(curve.name, curve.steps) for curve in look().curves] == [("loss", (1201, 1202, 1203, 1204))]
+
+
+def test_who_may_not_ask_pods_sees_the_record(api: SmallApi, runs: Path) -> None:
+    api.refused["portforward"] = 403
+    look = make_source(runs).watch_run(RELEASE)
+    views = [look() for _ in range(3)]
+    assert [view.report and view.report.progress.step for view in views] == [1200] * 3
+    (note,) = [text for text in views[-1].notes if "30 seconds late" in text]
+    assert "portforward is forbidden: not for you" in note
+    assert not views[-1].is_live
+    assert sum("portforward" in path for path in api.requests) == 1

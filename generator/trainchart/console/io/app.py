@@ -29,14 +29,12 @@ from trainchart.console.io.installing import InstallRoutes
 from trainchart.console.io.streams import keep_alive, make_event, merge, send_changes
 from trainchart.console.offers import VERBS
 from trainchart.console.pages import Pages, Parts
-from trainchart.console.views import ORIGINS, ListView, Notice, RunRef, RunView, Source
+from trainchart.console.views import ORIGINS, ListView, Notice, RunRef, RunView, Source, pause_for
 from trainchart.reports.report import LOCAL
 
 _LOCAL_SECONDS = 0.5
 _RUNS_PER_SECOND = 1000
-_CLUSTER_SECONDS = 2.0
-_PODS_PER_SECOND = 100
-"""A release with a thousand pods is megabytes to list: it is asked for less often."""
+_LIVE_SECONDS = 0.7
 _PATIENCE_SECONDS = 0.6
 _NOTICE_SECONDS = 60.0
 _VALUES = 200
@@ -309,11 +307,11 @@ def _pause_list(origin: str, view: ListView) -> float:
 
 
 def _pause_run(origin: str, view: RunView) -> float:
-    return _pause(origin, len(view.report.pods or ()) if view.report else 0)
+    return _LIVE_SECONDS if view.is_live else _pause(origin, len(view.report.pods or ()) if view.report else 0)
 
 
 def _pause(origin: str, count: int) -> float:
     """Return the seconds between two readings of so many runs or pods."""
     if origin == LOCAL:
         return _LOCAL_SECONDS + min(1.0, count / _RUNS_PER_SECOND)
-    return _CLUSTER_SECONDS + count / _PODS_PER_SECOND
+    return pause_for(count)
