@@ -77,16 +77,19 @@ def open_page(access: Access, namespace: str, folder: Path) -> Iterator[Page]:
     console = project.open_console(*place)
     program = shutil.which("chromium")
     assert program is not None, "chromium is not installed"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
-        opened = browser.new_page()
-        opened.set_default_timeout(WAIT_MS)
-        opened.goto(console.address)
-        opened.get_by_label("Code").fill(console.code)
-        opened.get_by_role("button", name="Sign in").click()
-        yield opened
-        browser.close()
-    assert project.end(console.process) == 0
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+            opened = browser.new_page()
+            opened.set_default_timeout(WAIT_MS)
+            opened.goto(console.address)
+            opened.get_by_label("Code").fill(console.code)
+            opened.get_by_role("button", name="Sign in").click()
+            yield opened
+            browser.close()
+    finally:
+        code = project.end(console.process)
+    assert code == 0
 
 
 def read_step(page: Page) -> int:
@@ -164,8 +167,8 @@ def test_who_may_only_read_sees_and_is_refused(release: Release, tmp_path: Path)
             'cannot get resource "pods/portforward"'
         )
         act(page, "Suspend")
-        expect(page.locator(".notice")).to_contain_text("suspend was refused")
-        expect(page.locator(".notice")).to_contain_text("forbidden")
+        expect(page.locator(".stale")).to_contain_text("suspend was refused")
+        expect(page.locator(".stale")).to_contain_text('cannot list resource "secrets"')
         page.get_by_role("link", name="Uninstall …").click()
         expect(page.locator("main")).to_contain_text('cannot list resource "secrets"')
     release.access.kubectl("get", "statefulset", f"{release.name}-mnist-chief", "--namespace", release.namespace)

@@ -181,6 +181,11 @@ def test_uninstalling_asks_for_the_name_of_the_release(
     command = page.get_by_role("region", name="The command")
     expect(command).to_contain_text(f"helm uninstall {release} --namespace {NAMESPACE}")
     take(tab, "uninstall-light")
+    expect(page.get_by_role("note")).to_have_count(0)
+    for each in api.objects["statefulsets"][-4:]:
+        each["metadata"]["labels"]["argocd.argoproj.io/instance"] = HOSTILE[0]
+    page.reload()
+    expect(page.get_by_role("note")).to_contain_text(f"the Argo CD application {HOSTILE[0]} applies this release")
     confirm = page.get_by_label(f"Type {release} to confirm")
     confirm.fill("exp")
     page.keyboard.press("Enter")

@@ -26,7 +26,9 @@ from trainchart.actions.support.published_chart import fetch_published, is_refer
 from trainchart.actions.support.repository_access import Address, open_repository, without_login
 from trainchart.archive.chart_file import CHART_FILE, ChartFile, parse_chart_file
 from trainchart.archive.read import parse_archive
+from trainchart.cluster.gitops import GitOpsOwner, find_gitops_owner
 from trainchart.cluster.io.kubeconfig import read_entry
+from trainchart.cluster.io.kubernetes_api import STATEFUL_SETS, KubernetesApi
 from trainchart.compare.version import last_version
 from trainchart.console.form import make_form, place_problem, read_values
 from trainchart.console.installing import (
@@ -43,9 +45,10 @@ from trainchart.console.installing import (
     Review,
     Typed,
 )
-from trainchart.console.removal import count_kinds, divide
+from trainchart.console.removal import count_kinds, divide, warn_of
 from trainchart.console.views import RunRef
 from trainchart.errors import (
+    ClusterError,
     NotFound,
     PublishError,
     RenderError,
@@ -63,7 +66,7 @@ from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping, parse_objects
 from trainchart.publish.oci_manifest import version_tag
 from trainchart.reports.report import CLUSTER
-from trainchart_runtime.contract import NAME_LABEL, REPLICAS_ANNOTATION
+from trainchart_runtime.contract import INSTANCE_LABEL, NAME_LABEL, REPLICAS_ANNOTATION
 
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _CHARTS_SHOWN = 200
@@ -186,14 +189,15 @@ class ReleaseInstaller:
 
     def plan_removal(self, run: RunRef) -> Removal:
         api, namespace = open_cluster(Place(self.place.context, run.namespace))
-        installed = read_installed(api, run.release, namespace)
+        owner = _find_owner(api, namespace, run.release)
+        installed = read_installed(api, run.release, namespace, owner)
         try:
             placed = parse_objects(installed.texts.manifest)
         except YamlError as error:
             raise ToolError(f"cannot read the objects of {run.release}: {error}") from error
         kept, lost, kinds = divide([each.value for each in placed if isinstance(each.value, dict)])
         argv = uninstall_argv(run.release, run.namespace, self.place.context)
-        return Removal(f"helm {shlex.join(argv)}", kept, lost, kinds)
+        return Removal(f"helm {shlex.join(argv)}", kept, lost, kinds, warn_of(owner.name, owner.pause) if owner else "")
 
     def uninstall(self, run: RunRef) -> str:
         return run_uninstall(run.release, run.namespace, self.place.context).strip()[:_OUTPUT_SHOWN]
@@ -203,6 +207,14 @@ class ReleaseInstaller:
         if source is None:
             raise NotFound(f"{key!r:.120} is not one of the charts that are offered", hint="choose the chart again")
         return source
+
+
+def _find_owner(api: KubernetesApi, namespace: str, release: str) -> GitOpsOwner | None:
+    """Return the tool that applies a release from git; None where none is known."""
+    try:
+        return find_gitops_owner(api.list_objects(STATEFUL_SETS, namespace, labels=f"{INSTANCE_LABEL}={release}"))
+    except ClusterError:
+        return None
 
 
 def _find_local() -> tuple[dict[str, _Source], list[str]]:

@@ -111,6 +111,8 @@ class Removal:
     """Claims that go, with what they hold."""
     kinds: Sequence[tuple[str, int]]
     """How many objects of each kind go."""
+    warning: str = ""
+    """Of a tool that would bring the release back; empty where none is known."""
 
 
 class Installer(Protocol):

@@ -24,6 +24,11 @@ def divide(objects: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str], 
     return stays, [_describe(each) for each in gone if each.get("kind") == _CLAIM], count_kinds(gone)
 
 
+def warn_of(name: str, pause: str) -> str:
+    """Return what to say of a tool that applies a release, and of the command that makes it stop."""
+    return f"{name} applies this release and installs it again: remove it there, or pause it first: {pause}"
+
+
 def _is_kept(each: Mapping[str, Any]) -> bool:
     return str(_section(_section(each, "metadata"), "annotations").get(_POLICY, "")).strip().lower() == "keep"
 

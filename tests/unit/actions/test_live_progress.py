@@ -158,7 +158,7 @@ def test_hostile_numbers_and_names_are_left_out() -> None:
     found = parse_status(status(12, metrics=metrics, examplesPerSecond=True, nanMetrics=5), "r1")
     assert found is not None
     assert (found.metrics, found.examples_per_second, found.nan_metrics) == ({"good": 2.0}, None, ())
-    assert parse_status(status(2**70), "r1") is None  # type: ignore[arg-type]
+    assert parse_status(status(2**70), "r1") is None
 
 
 def test_a_pod_without_a_named_port_has_the_usual_one() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainchart.console.removal import divide
+from trainchart.console.removal import divide, warn_of
 
 
 def make(kind: str, name: str, policy: str = "", **more: Any) -> dict[str, Any]:
@@ -34,3 +34,9 @@ def test_claims_of_a_set_stay_unless_it_deletes_them() -> None:
         "StatefulSet", "b", spec={**templates, "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"}}
     )
     assert divide([retained, deleted, make("StatefulSet", "c")])[0] == ["PersistentVolumeClaims data-a-…"]
+
+
+def test_a_tool_that_installs_again_is_named() -> None:
+    warning = warn_of("the Argo CD application exp-7", "argocd app set exp-7 --sync-policy none")
+    assert "the Argo CD application exp-7" in warning
+    assert "argocd app set exp-7 --sync-policy none" in warning
