@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +23,7 @@ class SavedModel:
     image: str = ""
     """That the run was trained with."""
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Of the evaluation of the checkpoint of this step, as far as they are numbers."""
+    """Of the evaluation of the checkpoint of this step, also those that are NaN or infinite."""
 
 
 def dump_saved_model(found: SavedModel) -> dict[str, Any]:
@@ -31,7 +32,8 @@ def dump_saved_model(found: SavedModel) -> dict[str, Any]:
         "step": found.step,
         "run": found.run,
         "image": found.image,
-        "metrics": dict(found.metrics),
+        # JSON has no word for what is not finite; `float` reads these.
+        "metrics": {name: value if math.isfinite(value) else str(value) for name, value in found.metrics.items()},
     }
 
 

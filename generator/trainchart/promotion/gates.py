@@ -62,13 +62,13 @@ def parse_gate(text: str) -> Gate:
         ValueError: says what gates look like.
     """
     found = _GATE.fullmatch(text.strip())
-    if found is None:
+    metric = found["metric"].removeprefix(EVALUATOR_PREFIX) if found else ""
+    if found is None or not metric:
         raise ValueError(f"{text[:80]!r} is not a gate such as {EXAMPLES}")
     number = float(f"{found['sign'] or ''}{found['offset'] or 0}" if found["serving"] else found["number"])
     if not math.isfinite(number):
         raise ValueError(f"{text[:80]!r}: the number is too large")
     # -0.0 and 0.0 are one gate.
-    metric = found["metric"].removeprefix(EVALUATOR_PREFIX)
     return Gate(metric, found["comparison"], number + 0.0, found["serving"] is not None)
 
 
@@ -108,8 +108,8 @@ def check_gate(gate: Gate, metrics: Mapping[str, float], serving: Mapping[str, f
         if serving is not None:
             what = f"what serves now has no metric {gate.metric}"
         return GateResult(gate, value, None, f"{gate}: {what}", f"give a number, as in '{gate.metric}>=0.9'")
-    # A comparison with what is not a number is false.
-    if _COMPARISONS[gate.comparison](value, limit):
+    # A loss of -Infinity is as little a result as NaN is.
+    if math.isfinite(value) and _COMPARISONS[gate.comparison](value, limit):
         return GateResult(gate, value, limit)
     said = f"{gate.metric} is {value:.6g}, and must be {gate.comparison} {limit:.6g}"
     return GateResult(gate, value, limit, f"{said}{' (serving)' if gate.is_relative else ''}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from trainchart.actions.support.checkpoint_program import EXPORT, work
 from trainchart.actions.support.checkpoint_saved_model import read_saved_model
 from trainchart.checkpoints.saved_model import SavedModel, parse_saved_model
 from trainchart.errors import ToolError
+from trainchart.promotion.gates import check_gate, name_metrics, parse_gate
 
 SUMS = "0123  assets.extra/export.json\n4567  saved_model.pb\n"
 CONTENT = f"sha256:{hashlib.sha256(SUMS.encode()).hexdigest()}"
@@ -30,9 +32,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_an_export_is_known_by_its_list_of_files(folder: Path) -> None:
-    expected = SavedModel(CONTENT, 40, "r1", "ml/mnist:1", {"accuracy": 0.9})
+    metrics = {"accuracy": 0.9, "loss": -math.inf}
+    (folder / "evaluations.json").write_text(json.dumps({"40": {"accuracy": 0.9, "loss": "-Infinity"}}))
+    expected = SavedModel(CONTENT, 40, "r1", "ml/mnist:1", metrics)
     assert read_saved_model(folder) == expected
-    assert parse_saved_model(work({"folder": str(folder), "action": EXPORT})) == expected
+    answer = json.dumps(work({"folder": str(folder), "action": EXPORT}), allow_nan=False)
+    assert parse_saved_model(json.loads(answer)) == expected
+
+
+def test_a_result_that_is_not_a_number_is_told(folder: Path) -> None:
+    """Else what the run has reported would count in its place."""
+    found = parse_saved_model(work({"folder": str(folder), "action": EXPORT}))
+    result = check_gate(parse_gate("loss<=0.5"), name_metrics({"loss": 0.1}, found.metrics), None)
+    assert result.problem == "loss is nan, and must be <= 0.5"
 
 
 @pytest.mark.parametrize(

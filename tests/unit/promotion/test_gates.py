@@ -51,7 +51,7 @@ def test_what_a_gate_means(text: str, gate: Gate) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "accuracy", "accuracy=0.9", "accuracy>=nan", "a>=1e999", "a>=b", "a>=serving*2", "0.9<=a", "a>=1" * 99]
+    "text", ["", "accuracy", "accuracy=0.9", "accuracy>=nan", "a>=1e999", "a>=b", "a>=serving*2", "0.9<=a", "evaluator/>=1", "a>=1" * 99]
 )
 def test_what_is_not_a_gate(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a gate such as 'accuracy>=0\.9'|too large"):
@@ -69,6 +69,8 @@ def test_evaluation_of_the_step_counts_most() -> None:
         ("accuracy>=0.9", {"accuracy": 0.9}, None, "", ""),
         ("accuracy>0.9", {"accuracy": 0.9}, None, "accuracy is 0.9, and must be > 0.9", ""),
         ("accuracy>=0.9", {"accuracy": math.nan}, None, "accuracy is nan, and must be >= 0.9", ""),
+        ("loss<=0.5", {"loss": -math.inf}, None, "loss is -inf, and must be <= 0.5", ""),
+        ("accuracy>=serving", {"accuracy": math.inf}, {"accuracy": 0.9}, "accuracy is inf, and must be >= 0.9", ""),
         ("accuracy>=serving-0.01", {"accuracy": 0.9}, {"accuracy": 0.905}, "", ""),
         ("accuracy>=serving", {"accuracy": 0.9}, {"accuracy": 0.95}, "must be >= 0.95 (serving)", ""),
         ("accuracy>=0.9", {}, None, "the run has no metrics", "give the model a role evaluator"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 from pathlib import Path
 from typing import Any
@@ -39,10 +38,8 @@ def read_saved_model(folder: Path) -> SavedModel:
     step = record.get("step") if isinstance(record, dict) else None
     if not isinstance(step, int) or isinstance(step, bool) or step < 0:
         raise ToolError(f"{export / RECORD_FILE} does not say of which step the export is", hint=_WHO)
-    measured = read_evaluations(folder, []).get(step, {})
-    metrics = {
-        name: float(value) for name, value in measured.items() if not isinstance(value, str) and math.isfinite(value)
-    }
+    # NaN and Infinity as well: what this step has not been worth counts for more than what the run reports.
+    metrics = {name: float(value) for name, value in read_evaluations(folder, []).get(step, {}).items()}
     content = f"sha256:{hashlib.sha256(sums).hexdigest()}"
     return SavedModel(content, step, _text(record.get("run")), _text(record.get("image")), metrics)
 
