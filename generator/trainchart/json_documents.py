@@ -26,6 +26,10 @@ def parse_json(
         )
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+    except ValueError as error:
+        if "set_int_max_str_digits" in str(error):
+            raise ValueError("it holds a number of too many digits") from error
+        raise
 
 
 def _refuse(constant: str) -> Any:

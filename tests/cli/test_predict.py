@@ -81,6 +81,8 @@ def test_numbers_that_json_lacks_are_shown(predict: Predict, answers: dict[str, 
     ("status", "body", "code", "told"),
     [
         (400, b'{"error": "\\u001b[31mred"}', 4, "x.json does not fit the model: \\x1b[31mred"),
+        (400, b'{"error": "a\\nerror: b"}', 4, "x.json does not fit the model: a error: b\n"),
+        (500, b'{"error": "' + b"a" * 100_000 + b'"}', 7, f"the server failed: {'a' * 1000}…\n"),
         (500, b"oops", 7, "the server failed: status 500"),
         (302, b"", 7, "the server failed: status 302"),
         (200, b"<html>", 7, "cannot be read: it is not JSON"),
@@ -97,6 +99,14 @@ def test_any_answer_is_one_clear_error(
     done = predict("--model", "half")
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
     assert told in done.stderr
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "99999"])
+def test_a_port_that_no_server_can_have_is_refused(tmp_path: Path, port: str) -> None:
+    (tmp_path / "x.json").write_text("3.0")
+    done = call(tmp_path, "predict", "x.json", "--url", f"http://127.0.0.1:{port}")
+    assert done.returncode == 2
+    assert "is not the address of a model server" in done.stderr
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"metadata": 3}', b"[" * 300_000])

@@ -59,3 +59,8 @@ def test_references_are_not_followed_on_and_on() -> None:
     root["1000"] = {"type": "string"}
     assert resolve_reference({"$ref": "#/0"}, root) == {}
     assert resolve_reference({"$ref": "#/975"}, root)["type"] == "string"
+
+
+def test_a_number_of_thousands_of_digits_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^it holds a number of too many digits$"):
+        parse_json(b"[" + b"9" * 5000 + b"]")

@@ -15,6 +15,7 @@ from typing import Any
 _MAGIC = b"\x93NUMPY"
 _HEADER_LIMIT = 10_000
 _MOST_DIMENSIONS = 64
+_LARGEST_SIZE = 2**63 - 1
 _NUMBERS = {
     **{("f", size): code for size, code in ((2, "e"), (4, "f"), (8, "d"))},
     **{("i", size): code for size, code in ((1, "b"), (2, "h"), (4, "i"), (8, "q"))},
@@ -52,7 +53,7 @@ def parse_npy(content: bytes) -> Any:
     """Return the array of a .npy as nested lists, bytes that are not text as {"b64": …}. Raises ValueError."""
     header, data = _split(content)
     shape, kind = header.get("shape"), header.get("descr")
-    if not isinstance(shape, tuple) or not all(isinstance(size, int) and size >= 0 for size in shape):
+    if not isinstance(shape, tuple) or not all(isinstance(size, int) and 0 <= size <= _LARGEST_SIZE for size in shape):
         raise ValueError("its shape is not one that an array can have")
     if len(shape) > _MOST_DIMENSIONS or 0 in shape:
         raise ValueError("it holds no value, or has too many dimensions")

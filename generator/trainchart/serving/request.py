@@ -195,7 +195,8 @@ def _show(value: Any) -> str:
         text = part if isinstance(part, str) else _write(part[0])
         parts.append(text)
         length += len(text)
-    return "".join(parts) if not waiting else f"{''.join(parts)[:_WIDEST_VALUE]}{_SHORTENED}"
+    text = "".join(parts)
+    return text if not waiting and len(text) <= _WIDEST_VALUE else f"{text[:_WIDEST_VALUE]}{_SHORTENED}"
 
 
 def _write(value: Any) -> str:

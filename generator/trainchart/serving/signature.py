@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ _TYPES = {
 """What JSON can hold."""
 _PLURALS = {"string": "strings", "bool": "booleans"}
 _MOST_DIMENSIONS = 64
+_SIZE = re.compile("-?[0-9]{1,19}")
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,10 @@ def _read_shape(shape: Any) -> tuple[int | None, ...] | None:
         return None
     if not isinstance(dimensions, list) or len(dimensions) > _MOST_DIMENSIONS:
         raise ValueError("a shape is not a list of dimensions")
-    sizes = [int(str(_mapping(each).get("size", "0"))) for each in dimensions]
-    return tuple(None if size < 0 else size for size in sizes)
+    sizes = [str(_mapping(each).get("size", "0")) for each in dimensions]
+    if not all(map(_SIZE.fullmatch, sizes)):
+        raise ValueError("the size of a dimension is not a whole number")
+    return tuple(None if size.startswith("-") else int(size) for size in sizes)
 
 
 def _mapping(document: Any, *path: str) -> Mapping[str, Any]:
@@ -148,12 +152,12 @@ def make_zeros(signature: Signature) -> dict[str, Any] | None:
 
 
 def count_values(signature: Signature) -> int:
-    """Return how many values `make_zeros` makes."""
+    """Return how many values `make_zeros` makes at most: those of lists that nothing is in count as well."""
     total = 0
     for tensor in signature.inputs.values():
         number = 1
         for size in tensor.shape or ():
-            number *= 1 if size is None else size
+            number *= size or 1
         total += number
     return total
 

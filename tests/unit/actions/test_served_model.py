@@ -78,6 +78,15 @@ def test_an_export_that_cannot_be_copied_is_named(tmp_path: Path) -> None:
     assert "TMPDIR" in refusal.value.hint
 
 
+def test_a_device_is_not_copied(tmp_path: Path) -> None:
+    """Some have no end, and would fill the disk."""
+    export = tmp_path / "export"
+    add_export(export, 2000.0)
+    (export / "zero").symlink_to("/dev/null")
+    with pytest.raises(ToolError, match=r"cannot copy .*: .*zero is not a file"):
+        copy_model(ServedModel("a", 1, str(export), ""), tmp_path / "copy" / "1")
+
+
 @pytest.mark.parametrize(
     ("content", "problem", "advice"),
     [

@@ -51,7 +51,19 @@ def test_what_a_gate_means(text: str, gate: Gate) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "accuracy", "accuracy=0.9", "accuracy>=nan", "a>=1e999", "a>=b", "a>=serving*2", "0.9<=a", "evaluator/>=1", "a>=1" * 99]
+    "text",
+    [
+        "",
+        "accuracy",
+        "accuracy=0.9",
+        "accuracy>=nan",
+        "a>=1e999",
+        "a>=b",
+        "a>=serving*2",
+        "0.9<=a",
+        "evaluator/>=1",
+        "a>=1" * 99,
+    ],
 )
 def test_what_is_not_a_gate(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a gate such as 'accuracy>=0\.9'|too large"):

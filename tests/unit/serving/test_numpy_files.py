@@ -49,6 +49,11 @@ def test_arrays_of_an_archive_have_names() -> None:
     assert parse_npz(dump_all(a=np.ones(2), b=np.zeros((1, 1))), LIMIT) == {"a": [1.0, 1.0], "b": [[0.0]]}
 
 
+def with_shape(shape: bytes) -> bytes:
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + b"}"
+    return b"\x93NUMPY\x01\0" + len(header).to_bytes(2, "little") + header
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -61,6 +66,8 @@ def test_arrays_of_an_archive_have_names() -> None:
         (dump(np.zeros((0, 3))), "it holds no value"),
         (dump(np.zeros(2)).replace(b"(2,)", b"(9" + b"9" * 8 + b",)"), "header"),
         (dump(np.zeros(2)).replace(b"{", b"("), "header cannot be read"),
+        (with_shape(b"(-1,)"), "its shape is not one"),
+        (with_shape(b"(" + b"9" * 4000 + b"," + b"9" * 4000 + b",)"), "its shape is not one"),
     ],
 )
 def test_what_json_cannot_hold_is_refused(content: bytes, words: str) -> None:

@@ -100,6 +100,13 @@ def test_one_example_is_a_table_of_names_and_values() -> None:
     assert is_shortened(drawn)
 
 
+@pytest.mark.parametrize("value", ["a" * 1_000_000, int("9" * 4000), {"a": "b" * 1000}, [1.0, "a" * 1000]])
+def test_a_long_value_is_cut_off(value: Any) -> None:
+    for output in (value, [value]):
+        drawn = draw_prediction(Prediction({"y": output}, None))
+        assert is_shortened(drawn) and max(map(len, drawn)) < 220
+
+
 def test_several_examples_are_numbered() -> None:
     drawn = draw_prediction(Prediction({"y": [[1.5, 2], [3, 4]], "n": ["a", "b"]}, 2))
     assert drawn == [

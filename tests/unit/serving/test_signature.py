@@ -9,6 +9,7 @@ import pytest
 from trainchart.serving.signature import (
     Signature,
     Tensor,
+    count_values,
     describe_signature,
     expect_inputs,
     make_zeros,
@@ -99,6 +100,19 @@ def test_an_example_of_zeros_fits(inputs: list[Tensor], outputs: list[Tensor], z
         "serving_default", {each.name: each for each in inputs}, {each.name: each for each in outputs}
     )
     assert make_zeros(signature) == zeros
+
+
+def test_an_example_without_values_is_counted_by_its_lists() -> None:
+    signature = Signature("a", {"x": Tensor("x", "int32", (None, 0, 10**12))}, {"x": ROW})
+    assert count_values(signature) == 10**12
+
+
+@pytest.mark.parametrize("size", ["9" * 5000, "many", "", "1.5", "１"])
+def test_a_size_that_is_no_number_is_refused(size: str) -> None:
+    tensor = {"dtype": "DT_INT32", "tensor_shape": {"dim": [{"size": size}]}}
+    signatures = {"a": {"inputs": {"x": tensor}, "outputs": {}}}
+    with pytest.raises(ValueError, match="size of a dimension"):
+        parse_metadata({"metadata": {"signature_def": {"signature_def": signatures}}})
 
 
 def test_an_example_names_a_signature_that_is_not_the_default() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import Error, copytree
+from shutil import Error, SpecialFileError, copy2, copytree
 from typing import Any
 
 from trainchart.actions.support.chart_input import read_chart_files
@@ -226,12 +226,19 @@ def copy_model(model: ServedModel, target: Path) -> None:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        copytree(model.source, target)
+        copytree(model.source, target, copy_function=_copy_file)
     except (OSError, Error) as error:
         # copytree tells all that went wrong as (source, target, reason).
         first = error.args[0][0][2] if isinstance(error, Error) else error.strerror or error
         hint = "try again; TMPDIR=FOLDER names another place for the copy"
         raise ToolError(f"cannot copy {model.source} to {target}: {first}", hint=hint) from error
+
+
+def _copy_file(source: str, target: str) -> None:
+    """Copy a file, also one that a link leads to. A device may have no end."""
+    if not Path(source).is_file():
+        raise SpecialFileError(f"{source} is not a file")
+    copy2(source, target)
 
 
 def _download(model: ServedModel, target: Path) -> None:

@@ -15,8 +15,11 @@ from trainchart.host.deadline import run_within
 from trainchart.json_documents import parse_json
 
 CONNECT_SECONDS = 10.0
+_LARGEST_PORT = 65535
 ANSWER_LIMIT = 64 * 1024 * 1024
 """Bytes."""
+_LONGEST_ERROR = 1000
+"""Characters."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,11 @@ class Reply:
 
     @property
     def error(self) -> str:
-        """What the server says is wrong; empty where it does not say."""
+        """What the server says is wrong, in one line; empty where it does not say."""
         document = self.document
         told = document.get("error") if isinstance(document, Mapping) else None
-        return told if isinstance(told, str) else ""
+        line = " ".join(told.split()) if isinstance(told, str) else ""
+        return line if len(line) <= _LONGEST_ERROR else f"{line[:_LONGEST_ERROR]}…"
 
 
 class NoAnswer(ToolError):
@@ -68,7 +72,9 @@ class ModelClient:
             parsed = httpx2.URL(self.url)
         except (httpx2.InvalidURL, ValueError, UnicodeError) as error:
             raise UsageError(f"--url: {url!r} is not an address: {error}") from error
-        if parsed.scheme not in ("http", "https") or not parsed.host or parsed.query or parsed.fragment:
+        # The operating system would take only the last 16 bits of a larger port.
+        is_port = parsed.port is None or 0 < parsed.port <= _LARGEST_PORT
+        if parsed.scheme not in ("http", "https") or not parsed.host or parsed.query or parsed.fragment or not is_port:
             raise UsageError(
                 f"--url: {url!r} is not the address of a model server", hint="an example: http://localhost:8501"
             )
