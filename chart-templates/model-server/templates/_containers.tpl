@@ -1,7 +1,7 @@
 {{- /* Image of the server. */}}
 {{- define "<%= name %>.image" -}}
 {{- with .Values.image -}}
-{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ include "<%= name %>.number" (.tag | default "latest") }}{{ end -}}
+{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ include "<%= name %>.number" .tag | default "latest" }}{{ end -}}
 {{- end -}}
 {{- end -}}
 

@@ -67,7 +67,7 @@ capabilities:
 {{- /* The container's image. */}}
 {{- define "<%= name %>.image" -}}
 {{- with .Values.image -}}
-{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ include "<%= name %>.number" (.tag | default "latest") }}{{ end -}}
+{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ include "<%= name %>.number" .tag | default "latest" }}{{ end -}}
 {{- end -}}
 {{- end -}}
 
