@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,15 @@ def test_too_few_open_files_are_one_clear_error(tmp_path: Path) -> None:
     assert done.returncode == 7
     assert "too many" in done.stderr.lower()
     assert "Traceback" not in done.stderr
+
+
+def test_without_a_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a file system that is read-only."""
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/proc"])
+    with pytest.raises(FileNotFoundError) as caught, tempfile.TemporaryDirectory():
+        pass
+    described = describe_exhaustion(caught.value)
+    assert described is not None
+    assert described.message == "there is no folder for temporary files that can be written: /proc"
+    assert "TMPDIR=FOLDER" in described.hint

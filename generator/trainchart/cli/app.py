@@ -140,6 +140,7 @@ def _root(
 
 
 _OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG)
+_NO_SCRATCH = re.compile(r"No usable temporary directory found in \[(.*)\]")
 _UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR, errno.EIO, errno.ESTALE)
 """What is wrong with a path, which such an error names, and not with this program."""
 
@@ -153,6 +154,10 @@ def describe_exhaustion(error: Exception) -> ToolError | None:
         return ToolError(f"{str(error)[0].lower()}{str(error)[1:]}", hint="remove the link that leads back to itself")
     if number == errno.ENOENT and not _has_folder():
         return ToolError("the current folder was deleted", hint="go to another one")
+    if number == errno.ENOENT and (found := _NO_SCRATCH.search(str(error))):
+        tried = ", ".join(re.findall(r"'([^']+)'", found[1]))
+        message = f"there is no folder for temporary files that can be written: {tried}"
+        return ToolError(message, hint="name one: TMPDIR=FOLDER")
     if isinstance(error, MemoryError) or number == errno.ENOMEM:
         return ToolError("this machine has no memory left", hint="end other programs, or raise the limit: ulimit -v")
     if number in (errno.EMFILE, errno.ENFILE):
