@@ -124,3 +124,12 @@ def test_an_answer_without_end_is_cut_off(predict: Predict, answers: dict[str, t
     done = predict("--model", "half")
     assert done.returncode == 7
     assert "is larger than 67108864 bytes" in done.stderr
+
+
+@pytest.mark.parametrize("port", ["1", "99999"])
+def test_the_password_of_an_address_is_not_shown(tmp_path: Path, port: str) -> None:
+    (tmp_path / "x.json").write_text("3.0")
+    done = call(tmp_path, "predict", "x.json", "--url", f"http://me:s3cret@127.0.0.1:{port}")
+    assert done.returncode != 0
+    assert "s3cret" not in done.stdout + done.stderr
+    assert "me:***@127.0.0.1" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ CONNECT_SECONDS = 10.0
 _LARGEST_PORT = 65535
 ANSWER_LIMIT = 64 * 1024 * 1024
 """Bytes."""
+_PASSWORD = re.compile(r"(//[^/@]*:)[^/@]*@")
 _LONGEST_ERROR = 1000
 """Characters."""
 
@@ -66,17 +68,19 @@ class ModelClient:
 
     def __init__(self, url: str, seconds: float = 60.0) -> None:
         """Raises UsageError for an address that cannot be one of a model server."""
-        self.url = url.rstrip("/")
+        self._base = url.rstrip("/")
+        self.url = _PASSWORD.sub(r"\1***@", self._base)
+        """As messages may show it."""
         self._seconds = seconds
         try:
-            parsed = httpx2.URL(self.url)
+            parsed = httpx2.URL(self._base)
         except (httpx2.InvalidURL, ValueError, UnicodeError) as error:
-            raise UsageError(f"--url: {url!r} is not an address: {error}") from error
+            raise UsageError(f"--url: {self.url!r} is not an address: {error}") from error
         # The operating system would take only the last 16 bits of a larger port.
         is_port = parsed.port is None or 0 < parsed.port <= _LARGEST_PORT
         if parsed.scheme not in ("http", "https") or not parsed.host or parsed.query or parsed.fragment or not is_port:
             raise UsageError(
-                f"--url: {url!r} is not the address of a model server", hint="an example: http://localhost:8501"
+                f"--url: {self.url!r} is not the address of a model server", hint="an example: http://localhost:8501"
             )
         # A proxy of the environment cannot reach this machine.
         self._trusts_environment = not _is_loopback(parsed.host)
@@ -105,7 +109,7 @@ class ModelClient:
             headers["Content-Type"] = "application/json"
         with (
             httpx2.Client(timeout=timeout, headers=headers, trust_env=self._trusts_environment) as client,
-            client.stream(method, f"{self.url}{path}", content=body) as response,
+            client.stream(method, f"{self._base}{path}", content=body) as response,
         ):
             content = bytearray()
             for part in response.iter_raw():
