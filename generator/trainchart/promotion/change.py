@@ -39,7 +39,7 @@ def require_server(installed: HelmRelease, namespace: str) -> None:
         what = f"of the family {installed.family}" if installed.family else "not of a chart family"
         raise Conflict(
             f"{name} is not a model server: its chart {installed.chart_name} is {what}",
-            hint=f"--to names a release of the family {FAMILY}; see: helm list -n {namespace}, and docs/families.md",
+            hint=f"--to names a release of the family {FAMILY}; see: helm list -n {namespace}, and docs/serving.md",
         )
     if VALUE not in installed.values:
         raise Conflict(

@@ -38,8 +38,13 @@ def read_saved_model(folder: Path) -> SavedModel:
     step = record.get("step") if isinstance(record, dict) else None
     if not isinstance(step, int) or isinstance(step, bool) or step < 0:
         raise ToolError(f"{export / RECORD_FILE} does not say of which step the export is", hint=_WHO)
+    problems: list[str] = []
+    evaluations = read_evaluations(folder, problems)
+    if problems:
+        # Else what the run has reported would count in their place.
+        raise ToolError(f"what the export is worth is not known: {problems[0]}", hint="repair or remove the file")
     # NaN and Infinity as well: what this step has not been worth counts for more than what the run reports.
-    metrics = {name: float(value) for name, value in read_evaluations(folder, []).get(step, {}).items()}
+    metrics = {name: float(value) for name, value in evaluations.get(step, {}).items()}
     content = f"sha256:{hashlib.sha256(sums).hexdigest()}"
     return SavedModel(content, step, _text(record.get("run")), _text(record.get("image")), metrics)
 

@@ -19,6 +19,7 @@ from trainchart.actions.support.given_values import read_overrides
 from trainchart.actions.support.project import find_project, list_specs
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.actions.support.target import is_chart
+from trainchart.checkpoints.saved_model import SUMS_FILE
 from trainchart.errors import PlanError, ToolError, UsageError
 from trainchart.helm.io.choose import find_engine
 from trainchart.host.files import read_text
@@ -34,7 +35,6 @@ from trainchart_runtime.contract import FAMILY_ANNOTATION
 _CLAIMS = "claims"
 _RELEASE = "served"
 """Name of the release for which a chart is rendered."""
-_SUMS = "SHA256SUMS"
 _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 """Of a model, as in charts of the family model-server."""
 _RECORD_LIMIT = 1024 * 1024
@@ -91,7 +91,7 @@ def _find_in_run(request: ServeRequest) -> ServedModel:
     export = choose_export(exports, request.step, folder.name, goes_on=is_running(folder.parent, folder.name))
     chart = str(record.get("chartName") or str(record.get("chart", "")).rpartition("-")[0])
     at = f" of step {export.step}" if export.step is not None else ""
-    is_listed = (Path(export.folder) / _SUMS).is_file()
+    is_listed = (Path(export.folder) / SUMS_FILE).is_file()
     note = "the export has no SHA256SUMS, so nothing says whether its files are whole"
     return ServedModel(
         name=chart if _NAME.fullmatch(chart) else folder.name,
@@ -214,7 +214,7 @@ def advise_on_problem(model: ServedModel, problem: str) -> str:
     """Return what to do where the server refuses a model, for the reason that it gives."""
     if model.content and "is pinned" in problem:
         return "name the export that the chart pins, or pin another one: --set model.content=sha256:…"
-    if _SUMS in problem or "is damaged" in problem:
+    if SUMS_FILE in problem or "is damaged" in problem:
         return f"the files in {model.source} are not as they were exported: take another copy, or train again"
     return "the model needs the TensorFlow that it was trained with, and all that its graph uses; --verbose says more"
 
