@@ -9,8 +9,8 @@ from typing import Any
 from trainchart.cluster.helm_record import HelmRelease
 from trainchart.errors import Conflict
 from trainchart.promotion.record import VALUE, Model, Record, dump_record, read_model, read_record
+from trainchart.serving.chart_server import FAMILY
 
-FAMILY = "model-server"
 _PINS = ("version", "content", "claim", "path")
 
 

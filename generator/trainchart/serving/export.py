@@ -9,8 +9,6 @@ from typing import Any
 
 from trainchart.errors import ToolError
 
-RECORD = "assets.extra/export.json"
-"""What the training library says of an export of its own."""
 MARK = "saved_model.pb"
 LARGEST_VERSION = 2**63 - 1
 _UNFINISHED = (".draft", ".old")

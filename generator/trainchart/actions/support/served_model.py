@@ -19,7 +19,7 @@ from trainchart.actions.support.given_values import read_overrides
 from trainchart.actions.support.project import find_project, list_specs
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.actions.support.target import is_chart
-from trainchart.checkpoints.saved_model import SUMS_FILE
+from trainchart.checkpoints.saved_model import RECORD_FILE, SUMS_FILE
 from trainchart.errors import PlanError, ToolError, UsageError
 from trainchart.helm.io.choose import find_engine
 from trainchart.host.files import read_text
@@ -29,7 +29,7 @@ from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.local.io.release_folder import RUN_FILE, holds_run, read_record
 from trainchart.local.io.release_lock import is_running
 from trainchart.serving.chart_server import FAMILY, ChartServer, read_chart_server
-from trainchart.serving.export import MARK, RECORD, Export, choose_export, is_in_place, read_step
+from trainchart.serving.export import MARK, Export, choose_export, is_in_place, read_step
 from trainchart_runtime.contract import FAMILY_ANNOTATION
 
 _CLAIMS = "claims"
@@ -148,7 +148,7 @@ def _list_exports(folder: Path, record: Mapping[str, Any]) -> Iterator[Export]:
                 times = Path(parent, MARK).lstat()
                 # A copy keeps the time of its original, and only the second one says when it came here.
                 if max(times.st_mtime, times.st_ctime) >= oldest:
-                    step = read_step(parent, _read_export_record(Path(parent, RECORD)))
+                    step = read_step(parent, _read_export_record(Path(parent, RECORD_FILE)))
                     yield Export(parent, step, times.st_mtime)
 
 
