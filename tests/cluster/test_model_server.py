@@ -166,7 +166,8 @@ def test_a_canary_answers_its_share(admin: Access, server: Release, content: str
     release = serve(server, 41, canary={"weight": 33, "version": 50, "content": content})
     canary = dataclasses.replace(release, name=f"{release.name}-canary")
     wait_for_rollout(canary, 50)
-    before = shop.wait_for_more(200)["versions"]
+    # The client's node learns of the pod a moment after it is ready.
+    before = next(each for each in (shop.wait_for_more(200)["versions"] for _ in range(60)) if "50" in each)
     after = shop.wait_for_more(3000)["versions"]
     share = (after["50"] - before["50"]) / sum(after[each] - before[each] for each in ("41", "50"))
     assert abs(share - 1 / 3) < 0.05, (before, after)
