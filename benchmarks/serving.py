@@ -1,4 +1,4 @@
-"""The model server beside a bare loop over the same function, on the same cores that its client uses, too."""
+"""The model server beside a bare loop over the same function, and LitServe, on the cores that its client uses, too."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import contextlib
 import json
 import os
 import re
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +22,18 @@ import psutil
 from benchmarks.generator import ROOT
 from benchmarks.measure import Row
 from benchmarks.serving_case import DIGITS, PICTURES
+from tests.cluster.testcluster.cache_folder import find_cache
 
 _LEAST = 0.8
 _TURNS = 7
 _SECONDS = 1.0
+_START_SECONDS = 60.0
 _CASE = "benchmarks.serving_case"
-_BARE, _JOINED, _SINGLE, _REST = "bare", "batching", "no batching", "REST, batching"
+_JOINED_EXAMPLES = 128
+"""The most in one call, for batching: several requests of the larger cases."""
+_BARE, _JOINED, _SINGLE, _REST, _PEER = "bare", "batching", "no batching", "REST, batching", "LitServe"
+_PEER_CASE = "benchmarks.serving_peer"
+_LITSERVE = "0.2.19"
 
 
 @dataclass(frozen=True)
@@ -39,9 +48,9 @@ class Case:
 
 CASES = (
     Case(DIGITS, "28 × 28 digits, small network", 1, 32),
-    Case(DIGITS, "28 × 28 digits, small network", 32, 4),
+    Case(DIGITS, "28 × 28 digits, small network", 32, 8),
     Case(PICTURES, "96 × 96 pictures, MobileNetV2 0.35", 1, 32),
-    Case(PICTURES, "96 × 96 pictures, MobileNetV2 0.35", 16, 4),
+    Case(PICTURES, "96 × 96 pictures, MobileNetV2 0.35", 16, 8),
 )
 
 
@@ -60,43 +69,62 @@ class Turn:
 class _Asker:
     """A process that takes turns: the bare loop, or a client of a server."""
 
-    def __init__(self, process: subprocess.Popen[str], server: psutil.Process | None = None) -> None:
+    def __init__(
+        self, process: subprocess.Popen[str], server: psutil.Process | None = None, *, single_only: bool = False
+    ) -> None:
         self._process = process
         self._server = server
+        self.single_only = single_only
+        """Whether it can only send one example a request."""
 
     def take_turn(self, examples: int, in_flight: int, seconds: float) -> Turn:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        before = self._read_cpu()
+        before, started = self._read_cpu(), time.perf_counter()
         self._process.stdin.write(f"{examples} {in_flight} {seconds}\n")
         self._process.stdin.flush()
         measured = json.loads(self._process.stdout.readline())
-        return Turn(**measured, server_cpu=(self._read_cpu() - before) / seconds)
+        return Turn(**measured, server_cpu=(self._read_cpu() - before) / (time.perf_counter() - started))
 
     def _read_cpu(self) -> float:
         if self._server is None:
             return 0.0
-        times = self._server.cpu_times()
-        return float(times.user + times.system)
+        processes = [self._server, *self._server.children(recursive=True)]
+        return sum(times.user + times.system for times in (process.cpu_times() for process in processes))
 
 
 def measure_serving() -> list[Row]:
     """Return throughput and latency of the server, with its part of the bare loop's throughput."""
     rows: list[Row] = []
+    peer = _install_peer()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         subprocess.run(_python(_CASE, "export", name), cwd=ROOT, env=_quiet(), check=True, stderr=subprocess.DEVNULL)
         for model in (DIGITS, PICTURES):
-            with _start_all(folder / model) as askers:
+            with _start_all(folder / model, peer) as askers:
                 for case in (case for case in CASES if case.model == model):
-                    rows += _list_rows(case, _take_turns(case, askers))
-    return [*rows, Row("", 0, "", note=_NOTE)]
+                    able = {
+                        name: asker for name, asker in askers.items() if case.examples == 1 or not asker.single_only
+                    }
+                    rows += _list_rows(case, _take_turns(case, able))
+    return [
+        *rows,
+        Row("", 0, "", note=_NOTE if peer else f"{_NOTE} LitServe is not measured: pip could not install it"),
+    ]
 
 
+_CONTENDERS = {
+    _JOINED: "server, gRPC, batching",
+    _SINGLE: "server, gRPC, no batching",
+    _REST: "server, REST, batching",
+    _PEER: "LitServe, REST, batching",
+}
 _NOTE = (
     "Bare loop: one call after the other of the same signature in one process, with as many examples as one request"
     " has. The server's requests come over loopback from a client on the same cores, whose share is given beside each"
-    " line. The client sends prepared bytes and does not parse answers."
+    " line. The client sends prepared bytes and does not parse answers. Batching joins up to"
+    f" {_JOINED_EXAMPLES} examples, which is four times the default. LitServe {_LITSERVE} serves one example a request,"
+    " with batches of the same size, in three processes."
 )
 
 
@@ -114,10 +142,9 @@ def _list_rows(case: Case, turns: Mapping[str, list[Turn]]) -> Iterator[Row]:
     sent = f"{case.what}; {case.examples} example{'s' * (case.examples > 1)} a request"
     bare = turns[_BARE]
     yield Row(f"{sent}: bare loop", _median(bare, "rate") * case.examples, "examples/s", note=_describe(bare))
-    for name in (_JOINED, _SINGLE, _REST):
+    for name in (name for name in turns if name != _BARE):
         found = turns[name]
-        protocol = "" if name == _REST else "gRPC, "
-        what = f"{sent}: server, {protocol}{name}, {case.in_flight} in flight"
+        what = f"{sent}: {_CONTENDERS[name]}, {case.in_flight} in flight"
         yield Row(what, _median(found, "rate") * case.examples, "examples/s", note=_describe(found))
         ratio = statistics.median(mine.rate / theirs.rate for mine, theirs in zip(found, bare, strict=True))
         mark = _LEAST if name == _JOINED else None
@@ -136,17 +163,21 @@ def _median(turns: list[Turn], field: str) -> float:
 
 
 @contextlib.contextmanager
-def _start_all(folder: Path) -> Iterator[dict[str, _Asker]]:
-    """Start the contenders; all wait for their turns."""
+def _start_all(folder: Path, peer: Path | None) -> Iterator[dict[str, _Asker]]:
+    """Start the contenders; all wait for their turns. `peer` is the folder that LitServe is in."""
     with contextlib.ExitStack() as stack:
-        joined, rest, grpc = _start_server(stack, folder, "--enable_batching=true")
+        joined, rest, grpc = _start_server(stack, folder, f"--max_batch_size={_JOINED_EXAMPLES}")
         single, _, single_grpc = _start_server(stack, folder, "--enable_batching=false")
-        yield {
+        askers = {
             _BARE: _Asker(_start(stack, "bare", str(folder))),
             _JOINED: _Asker(_start(stack, "grpc", str(folder), grpc), joined),
             _SINGLE: _Asker(_start(stack, "grpc", str(folder), single_grpc), single),
-            _REST: _Asker(_start(stack, "rest", str(folder), rest), joined),
+            _REST: _Asker(_start(stack, "rest", str(folder), f"{rest}/v1/models/model:predict"), joined),
         }
+        if peer is not None:
+            litserve, address = _start_peer(stack, folder, peer)
+            askers[_PEER] = _Asker(_start(stack, "rest", str(folder), address), litserve, single_only=True)
+        yield askers
 
 
 def _start_server(stack: contextlib.ExitStack, folder: Path, *flags: str) -> tuple[psutil.Process, str, str]:
@@ -159,15 +190,51 @@ def _start_server(stack: contextlib.ExitStack, folder: Path, *flags: str) -> tup
     return psutil.Process(process.pid), found[1], found[2]
 
 
+def _start_peer(stack: contextlib.ExitStack, folder: Path, peer: Path) -> tuple[psutil.Process, str]:
+    """Start LitServe, and return it with its address once its model answers."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = _python(_PEER_CASE, str(folder), str(port), str(_JOINED_EXAMPLES))
+    started = psutil.Process(_enter(stack, command, {"PYTHONPATH": f"{peer}{os.pathsep}{ROOT}"}).pid)
+    stack.callback(_end_children, started)
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/health"):
+            return started, f"127.0.0.1:{port}/predict"
+        assert time.monotonic() < deadline, "LitServe did not start"
+        time.sleep(0.2)
+
+
+def _end_children(process: psutil.Process) -> None:
+    """End the processes that LitServe has started, which do not all follow it."""
+    children = process.children(recursive=True)
+    for child in children:
+        child.terminate()
+    psutil.wait_procs(children, timeout=_START_SECONDS)
+
+
+def _install_peer() -> Path | None:
+    """Return a folder in the user's cache that has LitServe in it, or None where pip cannot put it there."""
+    folder = find_cache(os.environ, "benchmarks") / f"litserve-{_LITSERVE}"
+    if (folder / "litserve").is_dir():
+        return folder
+    install = _python("pip", "install", "--quiet", "--target", str(folder), f"litserve=={_LITSERVE}")
+    done = subprocess.run(install, capture_output=True, check=False)
+    return folder if done.returncode == 0 else None
+
+
 def _start(stack: contextlib.ExitStack, *arguments: str) -> subprocess.Popen[str]:
     return _enter(stack, _python(_CASE, *arguments))
 
 
-def _enter(stack: contextlib.ExitStack, command: list[str]) -> subprocess.Popen[str]:
+def _enter(
+    stack: contextlib.ExitStack, command: list[str], settings: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         command,
         cwd=ROOT,
-        env=_quiet(),
+        env={**_quiet(), **(settings or {})},
         text=True,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

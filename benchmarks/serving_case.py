@@ -1,7 +1,7 @@
 """What the section on the model server runs in processes of its own; each prints one JSON object a turn.
 
-`python -m benchmarks.serving_case export FOLDER`, `bare FOLDER`, `grpc FOLDER ADDRESS`, `rest FOLDER ADDRESS`: the
-last three wait for a line on stdin, `EXAMPLES IN_FLIGHT SECONDS`, ask for so long, and print what they measured.
+`python -m benchmarks.serving_case export FOLDER`, `bare FOLDER`, `grpc FOLDER ADDRESS`, `rest FOLDER ADDRESS/PATH`:
+the last three wait for a line on stdin, `EXAMPLES IN_FLIGHT SECONDS`, ask for so long, and print what they measured.
 The clients send prepared bytes and read no answer but its status, so that they take little of the two cores.
 """
 
@@ -112,8 +112,10 @@ async def _make_grpc(array: Any, address: str, in_flight: int) -> list[Ask]:
 
 async def _make_rest(array: Any, address: str, in_flight: int) -> list[Ask]:
     body = json.dumps({"instances": array.astype(float).round(4).tolist()}).encode()
-    head = f"POST /v1/models/model:predict HTTP/1.1\r\nHost: model\r\nContent-Length: {len(body)}\r\n\r\n"
-    host, _, port = address.partition(":")
+    place, _, path = address.partition("/")
+    kind = "Content-Type: application/json"
+    head = f"POST /{path} HTTP/1.1\r\nHost: model\r\n{kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+    host, _, port = place.partition(":")
 
     async def connect() -> Ask:
         reader, writer = await asyncio.open_connection(host, int(port))
