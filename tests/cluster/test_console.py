@@ -80,7 +80,7 @@ def open_page(access: Access, namespace: str, folder: Path) -> Iterator[Page]:
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
-            opened = browser.new_page()
+            opened = browser.new_context().new_page()
             opened.set_default_timeout(WAIT_MS)
             opened.goto(console.address)
             opened.get_by_label("Code").fill(console.code)

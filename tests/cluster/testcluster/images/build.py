@@ -53,7 +53,6 @@ _SOURCES = (
     "training-images/notebook",
     "training-images/sbom",
 )
-_CONTEXT = (*_SOURCES, str(PurePosixPath(plan.REQUIREMENTS).parent), *(f"examples/{model}" for model in plan.MODELS))
 _CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 _PROGRAM_USER = "65535:65535"
 
@@ -92,6 +91,8 @@ class _Inputs:
     dockerfile: str
     sources: tuple[plan.SourceFile, ...]
     models: Mapping[str, str]
+    code: Mapping[str, str]
+    """Model → the folder of its code."""
     programs: Mapping[str, tuple[Path, str]]
     """Name → path and the reference of its image."""
     keys: plan.ImageKeys
@@ -127,11 +128,12 @@ def _registry_only(reference: str) -> str:
 def _read_inputs(programs: ImagePrograms, environment: Mapping[str, str]) -> _Inputs:
     mirror = environment.get("DEBIAN_MIRROR") or "http://deb.debian.org/debian"
     dockerfile = (PROJECT / _DOCKERFILE).read_text()
-    sources = tuple(source for folder in _CONTEXT for source in _read_sources(folder))
-    models = {}
-    for model in plan.MODELS:
-        image = yaml.safe_load((PROJECT / "models" / f"{model}.yaml").read_text())["image"]
-        models[model] = plan.cluster_reference(image["repository"], str(image["tag"]))
+    specs = {model: yaml.safe_load((PROJECT / "models" / f"{model}.yaml").read_text()) for model in plan.MODELS}
+    code = {model: spec["code"]["path"] for model, spec in specs.items()}
+    images = {model: spec["image"] for model, spec in specs.items()}
+    models = {model: plan.cluster_reference(each["repository"], str(each["tag"])) for model, each in images.items()}
+    context = (*_SOURCES, str(PurePosixPath(plan.REQUIREMENTS).parent), *code.values())
+    sources = tuple(source for folder in context for source in _read_sources(folder))
     known = {}
     for name, path in (("pause", programs.pause), ("coredns", programs.coredns)):
         known[name] = (path, f"{REGISTRY_HOST}/cluster/{name}:{file_digest(path)[:16]}")
@@ -143,7 +145,7 @@ def _read_inputs(programs: ImagePrograms, environment: Mapping[str, str]) -> _In
         *(reference for _, reference in known.values()),
     )
     return _Inputs(
-        mirror, dockerfile, sources, models, known, plan.resolve_keys(mirror, dockerfile, sources, references)
+        mirror, dockerfile, sources, models, code, known, plan.resolve_keys(mirror, dockerfile, sources, references)
     )
 
 
@@ -211,7 +213,7 @@ class _Builder:
         link_blobs(tensorflow / "layout", layout)
         self._store_base()
         for model, reference in self._inputs.models.items():
-            self._build_dockerfile(f"image {model}", reference, model=f"examples/{model}")
+            self._build_dockerfile(f"image {model}", reference, model=self._inputs.code[model])
             self._export(reference, layout)
         self._build_dockerfile("runtime image", plan.RUNTIME_IMAGE, dockerfile=_RUNTIME_DOCKERFILE)
         self._export(plan.RUNTIME_IMAGE, layout)

@@ -12,7 +12,8 @@ from pathlib import PurePosixPath
 
 from tests.cluster.testcluster.config import REGISTRY_HOST
 
-MODELS = ("mnist", "digits")
+MODELS = ("mnist", "digits", "mnist-classic")
+"""Specs in models/ whose images are built."""
 RUNTIME_IMAGE = f"{REGISTRY_HOST}/ml/trainchart-runtime:1.0.0"
 """The small image from which a run controller may run."""
 SERVING_IMAGE = f"{REGISTRY_HOST}/ml/trainchart-serving:1.0.0"
