@@ -67,7 +67,9 @@ OWNERS = {
     "cel_expr_python": {"packs/expressions.py"},
     "yamllint": {"check/yaml_style.py"},
     "semver": {"chart_version.py"},
-    "starlette": {"console/io/app.py", "console/io/installing.py", "trainchart_serving/rest.py"},
+    "starlette": {
+        *("console/io/app.py", "console/io/installing.py", "console/io/servers.py", "trainchart_serving/rest.py"),
+    },
     "uvicorn": {"console/io/serve.py", "trainchart_serving/server.py"},
 }
 

@@ -138,4 +138,4 @@ def test_the_record_of_a_promotion_starts_no_pod_again(chart: Path) -> None:
     assert json.loads(after["metadata"]["annotations"]["trainchart/promotion"]) == record
     assert before["spec"] == after["spec"]
     canary = find(render(chart, promotion=record, canary=CANARY, replicas=9), "Deployment", "shop-canary")
-    assert "annotations" not in canary["metadata"]
+    assert canary["metadata"]["annotations"] == {"trainchart/weight": "10"}

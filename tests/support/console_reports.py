@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trainchart.console.views import ListView, Notice, RunRef, RunView, refer_to
+from trainchart.console.views import ListView, Notice, RunRef, RunView, ServerRef, ServersView, ServerView, refer_to
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import CLUSTER, FROM_RECORD, LOCAL, PodReport, Progress, Report, RoleReport, TrainingKey
 from trainchart.reports.run_settings import RoleSettings, RunSettings
@@ -92,6 +92,8 @@ class MadeUpSource:
     local: ListView = field(default_factory=lambda: ListView(read_at=NOW))
     cluster: ListView = field(default_factory=lambda: ListView(is_asked=False))
     runs: dict[RunRef, RunView] = field(default_factory=dict)
+    servers: ServersView = field(default_factory=lambda: ServersView(read_at=NOW))
+    server_views: dict[ServerRef, ServerView] = field(default_factory=dict)
     acts: list[tuple[RunRef, str]] = field(default_factory=list)
     notice: Notice = field(default_factory=lambda: Notice("it was done"))
 
@@ -111,6 +113,12 @@ class MadeUpSource:
 
     def watch_list(self, origin: str) -> Callable[[], ListView]:
         return lambda: self.local if origin == LOCAL else self.cluster
+
+    def watch_servers(self) -> Callable[[], ServersView]:
+        return lambda: self.servers
+
+    def watch_server(self, server: ServerRef) -> Callable[[], ServerView]:
+        return lambda: self.server_views.get(server) or ServerView(error="there is no such server", is_missing=True)
 
     def watch_run(self, run: RunRef) -> Callable[[], RunView]:
         return lambda: self.runs.get(run) or RunView(error="there is no such run", is_missing=True)

@@ -13,23 +13,37 @@ from typing import Protocol
 
 from trainchart import __version__
 from trainchart.actions.checkpoints import open_checkpoints
+from trainchart.actions.console_servers import ServerWatch, watch_servers
 from trainchart.actions.list import list_cluster, list_local
 from trainchart.actions.logs import read_logs
 from trainchart.actions.status import explain_run, open_run
 from trainchart.actions.support.checkpoint_release import HelperOptions
-from trainchart.actions.support.cluster_access import Place
+from trainchart.actions.support.cluster_access import Place, open_cluster
 from trainchart.actions.support.live_progress import LiveProgress
 from trainchart.actions.support.log_filter import LogsFilter
+from trainchart.actions.support.model_servers import look_at_servers
 from trainchart.actions.support.run_lookup import RunAddress
 from trainchart.checkpoints.listing import CheckpointList
 from trainchart.console.access import is_loopback
 from trainchart.console.installing import Installer
 from trainchart.console.pages import Pages
-from trainchart.console.views import LINES_SHOWN, ListView, Notice, RunRef, RunView, pause_for, refer_to
+from trainchart.console.views import (
+    LINES_SHOWN,
+    ListView,
+    Notice,
+    RunRef,
+    RunView,
+    ServerRef,
+    ServersView,
+    ServerView,
+    pause_for,
+    refer_to,
+)
 from trainchart.errors import NotFound, ToolError, TrainchartError, UsageError
 from trainchart.local.io import run_report
 from trainchart.local.io.curve_file import read_points
 from trainchart.local.io.release_folder import holds_run
+from trainchart.promotion.servers import ServerState
 from trainchart.reports.curves import POINTS_KEPT, SPEED, Point, make_curves, thin
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import LOCAL, Report
@@ -38,6 +52,7 @@ from trainchart.resources import read_console_files
 _WHY_SECONDS = 10.0
 """Between two answers of `why` about the same state of a release: it reads far more than `status`."""
 _CHECKPOINT_SECONDS = 5.0
+_SERVERS_SECONDS = 5.0
 _REST = 5
 """Times as long as it took, long logs are left unread."""
 _LAST = "leading task"
@@ -70,6 +85,12 @@ class RunSource:
 
     def watch_run(self, run: RunRef) -> Callable[[], RunView]:
         return _RunWatch(self._scope, run, self._keep_points).read
+
+    def watch_servers(self) -> Callable[[], ServersView]:
+        return watch_servers(self._scope.place, _in_words, everywhere=self._scope.everywhere)
+
+    def watch_server(self, server: ServerRef) -> Callable[[], ServerView]:
+        return ServerWatch(self._scope.place, server, _in_words).read
 
     def act(self, run: RunRef, verb: str) -> Notice:
         # With it come the models of charts, which nothing else of the console needs.
@@ -164,6 +185,8 @@ class _RunWatch:
     _look: Callable[[], Report] | None = None
     _explained: tuple[object, float] = (None, 0.0)
     _checkpoints_at: float = 0.0
+    _servers_at: float = 0.0
+    """When the model servers of the namespace may be read again."""
     _lines_at: float = 0.0
     """When logs may be read again."""
     _log_notes: tuple[str, ...] = ()
@@ -204,6 +227,7 @@ class _RunWatch:
             lines=lines,
             notes=notes,
             checkpoints=self._list_checkpoints(report),
+            servers=self._look_at_servers(report),
             read_at=time.time(),
         )
         if report.origin == LOCAL:
@@ -237,6 +261,15 @@ class _RunWatch:
                 return explain_run(self._address)
             return report
         return self.last.why
+
+    def _look_at_servers(self, report: Report) -> tuple[ServerState, ...]:
+        if report.origin == LOCAL or time.monotonic() < self._servers_at:
+            return self.last.servers
+        self._servers_at = time.monotonic() + _SERVERS_SECONDS
+        with suppress(TrainchartError):
+            api, namespace = open_cluster(Place(self.scope.place.context, self.run.namespace))
+            return tuple(look_at_servers(api, namespace))
+        return self.last.servers
 
     def _read_lines(self) -> tuple[tuple[LogLine, ...], tuple[str, ...]]:
         begin = time.monotonic()

@@ -212,9 +212,9 @@ def _print_history(entries: list[Entry], serving: Model, output: Format) -> None
 
 
 def _describe_promotion(promotion: Promotion, state: str) -> tuple[str, ...]:
-    source = promotion.source
-    metrics = " ".join(f"{name}={value:.4g}" for name, value in sorted(source.metrics.items()))
-    origin = source.release if source.step is None else f"{source.release} step {source.step}"
+    from trainchart.promotion.history import describe_metrics, describe_origin
+
+    origin, metrics = describe_origin(promotion.source), describe_metrics(promotion.source)
     return promotion.at, str(promotion.model.version), origin, promotion.by, state, metrics or "-"
 
 

@@ -1,10 +1,10 @@
-"""The addresses of the console's pages: /runs/local/NAME and /runs/cluster/NAMESPACE/RELEASE/CHART. Pure."""
+"""The addresses of pages: /runs/local/NAME, /runs/cluster/NAMESPACE/RELEASE/CHART, /servers/NAMESPACE/RELEASE. Pure."""
 
 from __future__ import annotations
 
 from urllib.parse import quote
 
-from trainchart.console.views import RunRef
+from trainchart.console.views import RunRef, ServerRef
 from trainchart.reports.report import CLUSTER, LOCAL
 
 
@@ -33,11 +33,23 @@ def parse_local(name: str) -> RunRef | None:
     return RunRef(LOCAL, "", name, "") if is_name else None
 
 
+def address_of_server(server: ServerRef) -> str:
+    """Return the path of a model server's page."""
+    return "/servers/" + "/".join(quote(part, safe="") for part in server)
+
+
+def parse_server(namespace: str, name: str) -> ServerRef | None:
+    """Return the model server that decoded parts of a path name; None where no object can have these names."""
+    return ServerRef(namespace, name) if _is_plain(namespace, name) else None
+
+
 def parse_cluster(namespace: str, release: str, chart: str) -> RunRef | None:
     """Return the run on the cluster; None where no object can have these names."""
-    parts = (namespace, release, chart)
-    is_plain = all(part and part.isascii() and set(part) <= _CHARACTERS for part in parts)
-    return RunRef(CLUSTER, *parts) if is_plain else None
+    return RunRef(CLUSTER, namespace, release, chart) if _is_plain(namespace, release, chart) else None
+
+
+def _is_plain(*parts: str) -> bool:
+    return all(part and part.isascii() and set(part) <= _CHARACTERS for part in parts)
 
 
 _CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._")

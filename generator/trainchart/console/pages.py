@@ -18,6 +18,7 @@ from trainchart.console.compare_page import describe_comparison
 from trainchart.console.form_pages import FormPages
 from trainchart.console.list_page import describe_group, find_holdings
 from trainchart.console.run_page import describe_run
+from trainchart.console.server_pages import ServerPages
 from trainchart.console.views import ORIGINS, ListView, Notice, RunRef, RunView
 from trainchart.reports.text import describe_bytes, describe_seconds, describe_time
 from trainchart_runtime.log_text import clean
@@ -29,6 +30,7 @@ RUN_PARTS = (
     "run-actions",
     "run-why",
     "run-problems",
+    "run-serving",
     "run-pods",
     "run-settings",
     "run-checkpoints",
@@ -80,6 +82,8 @@ class Pages:
         self._environment.globals["version"] = version
         self.forms = FormPages(self)
         """The pages that install and uninstall."""
+        self.servers = ServerPages(self, context)
+        """The pages of model servers."""
 
     def sign_in(self, message: str = "") -> str:
         """Return the page that asks for the code."""

@@ -10,6 +10,7 @@ from typing import Any
 from trainchart.console.list_page import describe_staleness
 from trainchart.console.offers import Offer, list_offers, name_run
 from trainchart.console.phases import tone_of
+from trainchart.console.server_pages import Serving, describe_serving
 from trainchart.console.views import RunView
 from trainchart.reports.report import LOCAL, PodReport, Report, RoleReport
 from trainchart.reports.run_settings import RoleSettings
@@ -93,6 +94,7 @@ class RunPage:
     values: Sequence[tuple[str, str]]
     origin: Sequence[tuple[str, str]]
     """What it was made of."""
+    serving: Serving
     log: Sequence[LogRow]
 
 
@@ -124,6 +126,7 @@ def describe_run(view: RunView, report: Report, context: str = "") -> RunPage:
         hyperparameters=_spell_all(report.settings.hyperparameters),
         values=_spell_all(report.settings.values),
         origin=list(_origin(report)),
+        serving=describe_serving(view.servers, report, name_run(report, context)),
         log=[_describe_line(line.at, line.label, line.text) for line in view.lines],
     )
 

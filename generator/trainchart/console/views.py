@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from trainchart.checkpoints.listing import CheckpointList
+from trainchart.promotion.history import Entry
+from trainchart.promotion.servers import ServerState
 from trainchart.reports.curves import Curve
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import CLUSTER, LOCAL, Report
@@ -68,6 +70,8 @@ class RunView:
     """Unix time before which no scalar is known; 0 where all are."""
     checkpoints: CheckpointList | None = None
     """None where they are not read: of a release, a pod would be needed."""
+    servers: tuple[ServerState, ...] = ()
+    """The model servers of a release's namespace, as far as they could be read."""
     error: str = ""
     read_at: float = 0.0
     is_live: bool = False
@@ -84,6 +88,38 @@ class Notice:
     is_bad: bool = False
 
 
+class ServerRef(NamedTuple):
+    """One model server, as the addresses of pages name it."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True)
+class ServersView:
+    """The model servers at one moment."""
+
+    servers: tuple[ServerState, ...] = ()
+    error: str = ""
+    """Why they could not be read now; `servers` are then those that were read last."""
+    read_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class ServerView:
+    """One model server at one moment."""
+
+    server: ServerState | None = None
+    """None where it was never read."""
+    entries: tuple[Entry, ...] = ()
+    """Its promotions, the newest first."""
+    history_error: str = ""
+    """Why they are not known."""
+    error: str = ""
+    read_at: float = 0.0
+    is_missing: bool = False
+
+
 class Source(Protocol):
     """What the console looks at. What it returns is called again and again, from any thread, one call at a time."""
 
@@ -92,6 +128,12 @@ class Source(Protocol):
 
     def watch_run(self, run: RunRef) -> Callable[[], RunView]:
         """Return what reads one run; it never raises for what is wrong with a cluster or a folder."""
+
+    def watch_servers(self) -> Callable[[], ServersView]:
+        """Return what reads the model servers; it never raises for what is wrong with a cluster."""
+
+    def watch_server(self, server: ServerRef) -> Callable[[], ServerView]:
+        """Return what reads one model server and its history; it never raises for what is wrong with a cluster."""
 
     def act(self, run: RunRef, verb: str) -> Notice:
         """Do what a verb of offers.py says, and return what came of it; refusals are notices, too."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from trainchart.cluster.helm_record import DEPLOYED, HelmRelease
 from trainchart.errors import NotFound
-from trainchart.promotion.record import Model, Promotion, Record, Takeback, dump_record, read_model, read_record
+from trainchart.promotion.record import Model, Promotion, Record, Source, Takeback, dump_record, read_model, read_record
 
 SERVING = "serving"
 REPLACED = "replaced"
@@ -86,6 +86,16 @@ def describe_entry(entry: Entry) -> dict[str, Any]:
     """Return an entry as a JSON document."""
     body = dump_record(Record(entry.promotion))
     return {"revision": entry.revision, "state": entry.state, "why": entry.why or None, **body}
+
+
+def describe_origin(source: Source) -> str:
+    """Return the release that a model is from, with the step."""
+    return source.release if source.step is None else f"{source.release} step {source.step}"
+
+
+def describe_metrics(source: Source) -> str:
+    """Return the metrics that a model was promoted with; empty for none."""
+    return " ".join(f"{name}={value:.4g}" for name, value in sorted(source.metrics.items()))
 
 
 def _list_takebacks(revisions: Sequence[HelmRelease]) -> Iterator[tuple[tuple[str, Model], Takeback]]:

@@ -11,7 +11,7 @@ from trainchart.cluster.snapshot import Object, has_ended, items_of, name_of, se
 from trainchart.promotion.record import Model
 from trainchart_runtime.pod_problems import find_pod_problem
 
-_VERSION, _CONTENT = "trainchart/version", "trainchart/content"
+VERSION_ANNOTATION, CONTENT_ANNOTATION = "trainchart/version", "trainchart/content"
 _WORDS_KEPT = 300
 _SERVER_FAULTS = ("UNKNOWN", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS")
 """Statuses of gRPC that are 5xx over REST, but for what the client asks wrongly."""
@@ -78,8 +78,8 @@ def serves(pod: Object, model: Model) -> bool:
     volumes = items_of(section(pod, "spec"), "volumes")
     claims = {str(section(volume, "persistentVolumeClaim").get("claimName") or "") for volume in volumes} - {""}
     return (
-        annotations.get(_VERSION) == str(model.version)
-        and annotations.get(_CONTENT) == model.content
+        annotations.get(VERSION_ANNOTATION) == str(model.version)
+        and annotations.get(CONTENT_ANNOTATION) == model.content
         and claims == ({model.claim} - {""})
     )
 

@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.small_cluster.cluster_objects import NAMESPACE, make_pods, make_record, make_sets, make_state
+from tests.small_cluster.helm_records import make_helm_record
 from tests.small_cluster.small_api import SmallApi, serve_small_api
+from tests.support.model_server_objects import make_deployment
 from trainchart.actions.console import RunSource, Scope
 from trainchart.actions.support import live_progress
 from trainchart.actions.support.cluster_access import Place
 from trainchart.cluster.io import kubernetes_api
-from trainchart.console.views import RunRef
+from trainchart.console.views import RunRef, ServerRef
 from trainchart.local.io import run_report
 from trainchart.reports.report import CLUSTER, LOCAL
 
@@ -74,6 +76,33 @@ def test_a_run_has_its_curves_and_is_kept_when_it_is_removed(runs: Path) -> None
     gone = look()
     assert gone.is_missing
     assert gone.report is not None
+
+
+def test_servers_are_listed_without_what_helm_keeps(api: SmallApi, runs: Path) -> None:
+    api.objects["deployments"] = [make_deployment(f"digits-{number}") for number in range(500)]
+    look = make_source(runs).watch_servers()
+    assert len(look().servers) == 500
+    assert not [path for path in api.requests if "secrets" in path or "configmaps" in path]
+    api.raw = (503, "text/plain", b"away")
+    assert (len(look().servers), bool(look().error)) == (500, True)
+
+
+def test_a_server_keeps_its_history_while_nothing_changes(api: SmallApi, runs: Path) -> None:
+    chart = Path(__file__).parents[3] / "charts" / "digits"
+    record = make_helm_record(chart, "digits", NAMESPACE, {})
+    api.objects |= {"deployments": [make_deployment()], "secrets": [record]}
+    look = make_source(runs).watch_server(ServerRef(NAMESPACE, "digits"))
+    # A chart that is no model server has no history, and the page says so.
+    assert "is not a model server" in look().history_error
+    asked = len([path for path in api.requests if "secrets" in path])
+    assert look().server is not None
+    assert len([path for path in api.requests if "secrets" in path]) == asked
+    api.objects["deployments"] = [make_deployment(version=301)]
+    look()
+    assert len([path for path in api.requests if "secrets" in path]) > asked
+    api.objects["deployments"] = []
+    assert (look().is_missing, look().server is not None) == (True, True)
+    assert make_source(runs).watch_server(ServerRef(NAMESPACE, "other"))().is_missing
 
 
 def test_what_an_action_refuses_is_said(runs: Path) -> None:

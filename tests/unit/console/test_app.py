@@ -13,7 +13,8 @@ from tests.support.console_reports import MadeUpSource, make_failed, make_pages,
 from trainchart.console.access import BODY_LIMIT, HEADERS, list_names
 from trainchart.console.io import app
 from trainchart.console.io.app import Console
-from trainchart.console.views import RunRef
+from trainchart.console.views import RunRef, ServerRef, ServersView, ServerView
+from trainchart.promotion.servers import ServerState
 from trainchart.reports.report import CLUSTER, LOCAL
 from trainchart.reports.run_settings import RunSettings
 from trainchart.resources import read_console_files
@@ -27,6 +28,10 @@ PATHS = (
     "/runs/local/exp-7",
     "/runs/local/exp-7/events",
     "/runs/cluster/team-a/exp-9/mnist",
+    "/servers",
+    "/servers/events",
+    "/servers/team-a/digits",
+    "/servers/team-a/digits/events",
     "/none",
 )
 
@@ -105,7 +110,16 @@ def test_the_list_leads_to_every_run(user: TestClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/runs/local/none", "/runs/local/..%2f..%2fetc", "/runs/local/a%00b", "/none", "/static/x"]
+    "path",
+    [
+        "/runs/local/none",
+        "/runs/local/..%2f..%2fetc",
+        "/runs/local/a%00b",
+        "/servers/team-a/none",
+        "/servers/a/..%2fb",
+        "/none",
+        "/static/x",
+    ],
 )
 def test_what_is_not_there_is_not_found(user: TestClient, path: str) -> None:
     assert user.get(path).status_code == 404
@@ -204,6 +218,22 @@ def test_pages_hold_no_script_or_style_of_their_own(user: TestClient) -> None:
         assert " style=" not in page
         scripts = page.split("<script")[1:]
         assert all(part.startswith((" src=", ' type="module" src=')) for part in scripts)
+
+
+def test_servers_are_read_only_while_someone_looks(source: MadeUpSource) -> None:
+    reads: list[str] = []
+    made_up, server = source.servers, ServerView(ServerState("team-a", "digits"), read_at=1.0)
+    source.servers = ServersView((ServerState("team-a", "digits"),), read_at=1.0)
+    source.watch_servers = lambda: lambda: (reads.append("list"), source.servers)[1]  # type: ignore[method-assign]
+    source.server_views = {ServerRef("team-a", "digits"): server}
+    client = TestClient(make_console(source).make_app(), base_url=BASE)
+    client.post("/sign-in", data={"code": CODE})
+    assert client.get("/").status_code == 200
+    assert (reads, made_up.servers) == ([], ())
+    page = client.get("/servers").text
+    assert reads
+    assert 'href="/servers/team-a/digits"' in page
+    assert "No promotions." in client.get("/servers/team-a/digits").text
 
 
 def test_a_failure_to_read_shows_no_details(source: MadeUpSource, user: TestClient) -> None:

@@ -14,6 +14,7 @@ from trainchart.cluster.snapshot import Object, label, namespace_of
 from trainchart.errors import ClusterError, Conflict, NotFound
 from trainchart.promotion.history import find_installed
 from trainchart.promotion.rollout import Requests, count_requests
+from trainchart.promotion.servers import ServerState, read_servers
 from trainchart.reports.text import natural_key
 from trainchart.serving.chart_server import FAMILY
 from trainchart_runtime.contract import COMPONENT_LABEL, INSTANCE_LABEL
@@ -61,8 +62,30 @@ def read_revisions(api: KubernetesApi, namespace: str, name: str) -> tuple[HelmR
 
 def list_servers(api: KubernetesApi, namespace: str) -> list[tuple[str, str]]:
     """Return namespace and name of the releases that are model servers; an empty namespace means every one."""
-    found = api.list_objects(kubernetes_api.DEPLOYMENTS, namespace, labels=f"{COMPONENT_LABEL}={FAMILY}")
+    found = _list_deployments(api, namespace)
     return sorted({(namespace_of(each), label(each, INSTANCE_LABEL)) for each in found})
+
+
+def look_at_servers(api: KubernetesApi, namespace: str) -> list[ServerState]:
+    """Return what the model servers of a namespace serve; an empty one means every namespace. Raises ClusterError."""
+    return read_servers(_list_deployments(api, namespace))
+
+
+def look_at_server(api: KubernetesApi, namespace: str, name: str) -> ServerState:
+    """Return what a model server serves.
+
+    Raises:
+        NotFound: there is no such server.
+        ClusterError: it cannot be read.
+    """
+    found = read_servers(_list_deployments(api, namespace, f",{INSTANCE_LABEL}={name}"))
+    if not found:
+        raise NotFound(f"there is no model server {name} in namespace {namespace}")
+    return found[0]
+
+
+def _list_deployments(api: KubernetesApi, namespace: str, more: str = "") -> Sequence[Object]:
+    return api.list_objects(kubernetes_api.DEPLOYMENTS, namespace, labels=f"{COMPONENT_LABEL}={FAMILY}{more}")
 
 
 def _hint(api: KubernetesApi, namespace: str, name: str) -> str:

@@ -26,6 +26,7 @@ from trainchart.console.curves import draw_comparison, draw_run
 from trainchart.console.installing import Installer
 from trainchart.console.io.feed import Feed, call_in_thread
 from trainchart.console.io.installing import InstallRoutes
+from trainchart.console.io.servers import ServerRoutes
 from trainchart.console.io.streams import keep_alive, make_event, merge, send_changes
 from trainchart.console.offers import VERBS
 from trainchart.console.pages import Pages, Parts
@@ -64,6 +65,7 @@ class Console:
         self._runs: dict[RunRef, Feed[RunView]] = {}
         self._notices: dict[RunRef, tuple[float, Notice]] = {}
         self._closing = asyncio.Event()
+        self._servers = ServerRoutes(source, pages, self._token, self._stream)
         self._installing = open_installer and InstallRoutes(open_installer, pages.forms, self._token, self._keep_notice)
 
     def close(self) -> None:
@@ -80,6 +82,7 @@ class Console:
             Route("/sign-in", self._sign_in, methods=["POST"]),
             Route("/sign-out", self._sign_out, methods=["POST"]),
             *(self._installing.list_routes() if self._installing else ()),
+            *self._servers.list_routes(),
             Route("/runs/local/{release}", self._show_run),
             Route("/runs/local/{release}/events", self._stream_run),
             Route("/runs/cluster/{namespace}/{release}/{chart}", self._show_run),
