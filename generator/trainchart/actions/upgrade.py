@@ -27,7 +27,7 @@ from trainchart.host.files import read_tree, write_file
 from trainchart.render.chart import RenderedChart
 from trainchart.spec.edit import set_version
 
-_AT_ONCE = 5
+_AT_ONCE = 10
 """Charts that a process gets at once: it reads their packs once."""
 _NO_VALUES = {"": ""}
 

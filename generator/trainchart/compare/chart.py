@@ -96,7 +96,9 @@ class ChartChanges:
 
 def compare_versions(old: RenderedVersion, new: RenderedVersion) -> ChartChanges:
     """Return what differs between two versions of a chart."""
-    if compute_released_identity(old.files) == compute_released_identity(new.files):
+    files = _changed_files(old.files, new.files)
+    # Chart.yaml differs by its version at least; only what an identity is made of counts.
+    if set(files) <= {CHART_FILE} and compute_released_identity(old.files) == compute_released_identity(new.files):
         return ChartChanges(old.version)
     objects: dict[str, tuple[ObjectChange, ...]] = {}
     refused: dict[str, str] = {}
@@ -119,7 +121,7 @@ def compare_versions(old: RenderedVersion, new: RenderedVersion) -> ChartChanges
         objects=objects,
         refused=refused,
         not_compared=not_compared,
-        files=_changed_files(old.files, new.files),
+        files=files,
         about=tuple(_about(_chart_data(old.files), _chart_data(new.files))),
     )
 

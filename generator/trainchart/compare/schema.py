@@ -6,6 +6,7 @@ A schema that differs in a way that is not understood counts as narrower: users 
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from trainchart.json_documents import resolve_reference
 _IGNORED = {"description", "title", "default", "examples", "$comment", "$schema", "$defs", "deprecated", "format"}
 _BELOW = {"properties", "items", "additionalProperties", "propertyNames", "required", "type", "enum", "$ref"}
 _LOWER = {"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"}
+_REFERENCE = re.compile(r"'\$ref': '([^'\\]*)'")
 _UPPER = {"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"}
 
 
@@ -48,12 +50,21 @@ def compare_schemas(
 
     `defaults` are the new chart's own values: a key that has one there may be required without harm.
     """
-    comparison = _Comparison(old, new, defaults, set())
+    comparison = _Comparison(old, new, defaults, set(), _share_definitions(old, new))
     try:
         found = list(comparison.compare("", old, new))
     except RecursionError:
         found = [KeyChange("", Turn.narrowed, "one of the schemas is nested too deep, or holds itself")]
     return tuple(sorted(found, key=lambda change: (change.path, change.turn, change.detail)))
+
+
+def _share_definitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Say whether all references of the new schema lead to the same in both."""
+    text = repr(new)
+    references = _REFERENCE.findall(text)
+    return len(references) == text.count("'$ref'") and all(
+        resolve_reference({"$ref": each}, old) == resolve_reference({"$ref": each}, new) for each in set(references)
+    )
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,8 @@ class _Comparison:
     defaults: Mapping[str, Any]
     visited: set[tuple[str, str]]
     """Pairs of definitions that were compared: they may hold themselves, and one finding each is enough."""
+    same_definitions: bool
+    """Whether what the same text refers to is the same, too."""
 
     def compare(self, path: str, old: Any, new: Any) -> Iterator[KeyChange]:
         references = (_reference(old), _reference(new))
@@ -71,8 +84,7 @@ class _Comparison:
                 return
             self.visited.add(references)
         old, new = resolve_reference(old, self.old_root), resolve_reference(new, self.new_root)
-        # The same text may refer to definitions that differ.
-        if old == new and "'$ref'" not in repr(old):
+        if old == new and (self.same_definitions or "'$ref'" not in repr(old)):
             return
         if not isinstance(old, Mapping) or not isinstance(new, Mapping):
             yield from _compare_words(path, old, new)

@@ -67,6 +67,16 @@ def test_definitions_are_followed_and_may_hold_themselves() -> None:
     ]
 
 
+@pytest.mark.parametrize("place", ["#/properties/one", "#/$defs/it's"])
+def test_the_same_reference_to_what_differs_is_followed(place: str) -> None:
+    def schema(limit: int) -> dict[str, Any]:
+        limited = {"minimum": limit}
+        return closed(one=limited, two=closed(below={"$ref": place})) | {"$defs": {"it's": limited}}
+
+    changes = compare_schemas(schema(1), schema(2), {})
+    assert [change.path for change in changes] == ["one", "two.below"]
+
+
 def test_a_chart_without_a_schema_took_anything() -> None:
     """As one that was not made by trainchart; all values together have no path to name them by."""
     found = compare_schemas({}, closed(a={"type": "string"}), {})

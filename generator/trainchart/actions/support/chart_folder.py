@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from trainchart.archive.lock import WAIVER_FILE
 from trainchart.errors import ChecksFailed, PlanError, Problem, SpecError, ToolError
 from trainchart.host.clock import utc_today
 from trainchart.host.files import read_bytes, tidy_tree, write_tree
+from trainchart.host.result_cache import hash_listing
 from trainchart.local.io.code_index import remember_code
 from trainchart.render.chart import RenderedChart
 
@@ -54,9 +56,11 @@ def prepare_charts(
 ) -> list[PreparedChart]:
     """Read, complete and render `specs`; `texts` are read in place of what is on disk."""
     prepared = []
+    # Models may share a large code folder.
+    hash_folder = functools.cache(hash_listing)
     for located in load_specs(specs, texts):
         # Before the code is looked at: what changes from here on makes another hash.
-        inputs = _hash_inputs(located, charts)
+        inputs = _hash_inputs(located, charts, hash_folder)
         prepared.append(PreparedChart(located, render_spec(located), inputs))
     return prepared
 
@@ -75,12 +79,12 @@ def write_charts(
     return [write_chart(each, charts) for each in prepared]
 
 
-def _hash_inputs(located: LocatedSpec, charts: Path) -> str:
+def _hash_inputs(located: LocatedSpec, charts: Path, hash_folder: Callable[[Path], str]) -> str:
     """Return the hash by which the chart will be known; empty for one that is not remembered."""
     if not isinstance(located, LocatedModel):
         return ""
     packs = tuple(pack.sha256 for pack in located.packs)
-    return hash_chart_inputs(located.spec, located.text, charts, located.code, packs)
+    return hash_chart_inputs(located.spec, located.text, charts, located.code, packs, hash_folder)
 
 
 def require_unedited(prepared: Iterable[PreparedChart], charts: Path) -> None:

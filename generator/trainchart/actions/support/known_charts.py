@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -107,16 +107,23 @@ def _subject(spec: Path, charts: Path) -> str:
     return f"{spec.absolute()}\0{charts.absolute()}"
 
 
-def hash_chart_inputs(spec: Path, text: str, charts: Path, code: Path, packs: tuple[str, ...]) -> str:
+def hash_chart_inputs(
+    spec: Path,
+    text: str,
+    charts: Path,
+    code: Path,
+    packs: tuple[str, ...],
+    hash_folder: Callable[[Path], str] = hash_listing,
+) -> str:
     """Return one hash of all that a chart follows from, and of where names in notes start; empty if unknown.
 
-    `packs` are the hashes of the packs' files.
+    `packs` are the hashes of the packs' files. `hash_folder` hashes the code folder and the vendored packs.
     """
     project = project_of(spec)
-    listing = hash_listing(code)
+    listing = hash_folder(code)
     lock = project.folder / PACK_LOCK_FILE
     locked = read_text(lock) if lock.is_file() else ""
-    vendored = hash_listing(project.folder / VENDOR)
+    vendored = hash_folder(project.folder / VENDOR)
     # A link on the way to code or chart is refused where it leads out of the project.
     places = (project.file, project.folder, os.path.realpath(code), os.path.realpath(charts), Path.cwd(), spec, charts)
     return hash_inputs(text, listing, locked, vendored, *packs, *map(str, places)) if listing else ""
