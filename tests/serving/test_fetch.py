@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -66,6 +70,75 @@ def test_an_export_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.Capt
     assert main([str(tmp_path / "none"), str(tmp_path / "models" / "1"), "sha256:" + "0" * 64]) == 1
     assert "cannot take the export" in capsys.readouterr().err
     assert main([]) == 2
+
+
+@pytest.fixture
+def web(export: Path) -> Iterator[str]:
+    """The address of a web server with the folder of the export's folder."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(export.parent))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/export"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_an_export_comes_from_a_web_server(
+    export: Path, web: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (export / "variables" / "a ä%20?#.data").write_bytes(b"odd name")
+    (export / SUMS_FILE).write_text(dump_sums(read_sums(export)))
+    target = tmp_path / "models" / "digits" / "200"
+    assert main([f"{web}/?signature=secret", str(target), pin(export)]) == 0
+    assert read_sums(target) == read_sums(export)
+    assert "secret" not in capsys.readouterr().out
+
+
+def test_another_list_is_refused_before_its_files_are_read(
+    export: Path, web: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, pinned = tmp_path / "models" / "digits" / "200", "sha256:" + "0" * 64
+    assert main([web, str(target), pinned]) == 1
+    assert f"the content hash is {pin(export)}, but {pinned} is pinned" in capsys.readouterr().err
+    assert not list((tmp_path / "models").rglob("saved_model.pb"))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("saved_model.pb", "the files differ from SHA256SUMS: changed: saved_model.pb"),
+        ("variables/variables.index", "changed: variables/variables.index"),
+    ],
+)
+def test_damage_on_a_web_server_is_named_by_file(
+    export: Path, web: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, words: str
+) -> None:
+    content = pin(export)
+    (export / name).write_bytes(b"another")
+    assert main([web, str(tmp_path / "models" / "1"), content]) == 1
+    assert words in capsys.readouterr().err
+    (export / name).unlink()
+    assert main([web, str(tmp_path / "models" / "1"), content]) == 1
+    assert f"{name}: the web server answers 404" in capsys.readouterr().err
+    assert not (tmp_path / "models" / "1").exists()
+
+
+@pytest.mark.parametrize("name", ["../outside", "/outside", "variables/../../outside"])
+def test_a_list_with_files_elsewhere_is_refused(
+    export: Path, web: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    sums = {name: "0" * 64}
+    (export / SUMS_FILE).write_text(dump_sums(sums))
+    assert main([web, str(tmp_path / "models" / "1"), hash_content(sums)]) == 1
+    assert "names a file outside of the export" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1/export", "http://[::1", "https://", "http://a b/c"])
+def test_an_address_without_an_export_is_said(address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([address, str(tmp_path / "models" / "1"), "sha256:" + "0" * 64]) == 1
+    assert "cannot take the export" in capsys.readouterr().err
 
 
 @pytest.mark.tensorflow

@@ -54,7 +54,7 @@ def install_server(access: Access, namespace: str, folder: Path, content: str, *
     return release
 
 
-def wait_for_rollout(release: Release, version: int) -> None:
+def wait_for_rollout(release: Release, version: int, deadline_seconds: float = SECONDS) -> None:
     """Wait until all pods serve a version, and no other pod is left."""
 
     def is_done(client: Client) -> bool:
@@ -71,7 +71,7 @@ def wait_for_rollout(release: Release, version: int) -> None:
         )
 
     what = f"{release.name} with version {version}"
-    release.access.wait_for(is_done, what, namespace=release.namespace, deadline_seconds=SECONDS)
+    release.access.wait_for(is_done, what, namespace=release.namespace, deadline_seconds=deadline_seconds)
 
 
 def wait_for_pods(release: Release, number: int, deadline_seconds: float = SECONDS) -> None:

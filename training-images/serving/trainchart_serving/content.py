@@ -50,7 +50,12 @@ def check_content(folder: Path, expected: str | None) -> str:
     """
     sums = read_sums(folder)
     if (folder / SUMS_FILE).exists():
-        _compare(sums, _parse_sums((folder / SUMS_FILE).read_text("utf-8", "surrogateescape")))
+        _compare(sums, parse_sums((folder / SUMS_FILE).read_text("utf-8", "surrogateescape")))
+    return check_sums(sums, expected)
+
+
+def check_sums(sums: Mapping[str, str], expected: str | None) -> str:
+    """Return the content hash of a list, which is the `expected` one. Raises ServingError."""
     found = hash_content(sums)
     if expected is not None and found.removeprefix(_PREFIX) != expected.removeprefix(_PREFIX):
         raise _lost(f"the content hash is {found}, but {expected} is pinned")
@@ -69,7 +74,8 @@ def _compare(sums: Mapping[str, str], listed: Mapping[str, str]) -> None:
         raise _lost(f"the files differ from {SUMS_FILE}: {'; '.join(parts)}")
 
 
-def _parse_sums(text: str) -> dict[str, str]:
+def parse_sums(text: str) -> dict[str, str]:
+    """Return the SHA-256 of every file of a list. Raises ServingError."""
     listed = {}
     for number, line in enumerate(text.splitlines(), 1):
         match = _LINE.fullmatch(line)

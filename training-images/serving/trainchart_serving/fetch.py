@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import shutil
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
-from trainchart_serving.content import check_content
-from trainchart_serving.failures import ServingError
+from trainchart_serving.content import SUMS_FILE, check_content, check_sums, parse_sums
+from trainchart_serving.failures import Code, ServingError
 
 USAGE = "usage: python3 -m trainchart_serving.fetch SOURCE TARGET CONTENT_HASH"
+_LARGEST_LIST = 16 * 1024 * 1024
+_SECONDS = 60
+"""The longest that a web server may be silent."""
 
 
 def fetch(source: str, target: Path, content: str) -> None:
@@ -29,12 +33,56 @@ def fetch(source: str, target: Path, content: str) -> None:
     draft = target.with_name(f"{target.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     target.parent.mkdir(parents=True, exist_ok=True)
-    if "://" in source:
+    if source.startswith(("http://", "https://")):
+        _download_listed(source, draft, content)
+    elif "://" in source:
         _download(source, draft)
     else:
         shutil.copytree(source, draft)
     check_content(draft, content)
     draft.rename(target)
+
+
+def _download_listed(source: str, target: Path, content: str) -> None:
+    """Download what SHA256SUMS lists, since a web server need not list files; nothing where the list is another one."""
+    import http.client
+
+    try:
+        text = _read_list(source)
+        sums = parse_sums(text)
+        check_sums(sums, content)
+        for name in sums:
+            path = PurePosixPath(name)
+            if path.is_absolute() or ".." in path.parts:
+                raise ServingError(Code.DATA_LOSS, f"{SUMS_FILE} names a file outside of the export: {name[:80]!r}")
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            with _open(source, name) as answer, (target / name).open("wb") as file:
+                shutil.copyfileobj(answer, file)
+        (target / SUMS_FILE).write_text(text, "utf-8", "surrogateescape")
+    except (http.client.HTTPException, ValueError) as error:
+        raise OSError(f"{type(error).__name__}: {error}") from error
+
+
+def _read_list(source: str) -> str:
+    with _open(source, SUMS_FILE) as answer:
+        body: bytes = answer.read(_LARGEST_LIST + 1)
+    if len(body) > _LARGEST_LIST:
+        raise OSError(f"{SUMS_FILE} has more than {_LARGEST_LIST} bytes")
+    return body.decode("utf-8", "surrogateescape")
+
+
+def _open(source: str, name: str) -> Any:
+    """Open a file of an export on a web server; a query of the address, such as a signature, is kept."""
+    from urllib.error import HTTPError
+    from urllib.parse import quote, urlsplit
+    from urllib.request import urlopen
+
+    parts = urlsplit(source)
+    path = f"{parts.path.rstrip('/')}/{quote(name, errors='surrogateescape')}"
+    try:
+        return urlopen(parts._replace(path=path).geturl(), timeout=_SECONDS)
+    except HTTPError as error:
+        raise OSError(f"{name}: the web server answers {error.code} {error.reason}") from error
 
 
 def _download(source: str, target: Path) -> None:
@@ -61,9 +109,9 @@ def main(arguments: list[str]) -> int:
     try:
         fetch(source, Path(target), content)
     except (ServingError, OSError) as error:
-        print(f"error: cannot take the export {source}: {error}", file=sys.stderr)
+        print(f"error: cannot take the export {source.partition('?')[0]}: {error}", file=sys.stderr)
         return 1
-    print(f"took the export {source} with the content {content}")
+    print(f"took the export {source.partition('?')[0]} with the content {content}")
     return 0
 
 
