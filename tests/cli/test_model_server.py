@@ -11,6 +11,7 @@ import pytest
 from tests.support.family_charts import FAMILIES, make_family_chart, render_family_chart
 from trainchart.errors import RenderError
 from trainchart.helm.rendering import Rendering
+from trainchart.promotion.servers import read_servers
 
 HASH = "sha256:60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752"
 CANARY = {"weight": 10, "version": 300, "content": HASH}
@@ -139,3 +140,22 @@ def test_the_record_of_a_promotion_starts_no_pod_again(chart: Path) -> None:
     assert before["spec"] == after["spec"]
     canary = find(render(chart, promotion=record, canary=CANARY, replicas=9), "Deployment", "shop-canary")
     assert canary["metadata"]["annotations"] == {"trainchart/weight": "10"}
+
+
+def test_what_the_chart_notes_is_what_the_console_reads(chart: Path) -> None:
+    pinned = read_pod(render(chart))["initContainers"][0]["args"][-1]
+    claim = next(each for each in read_pod(render(chart))["volumes"] if each["name"] == "source")
+    model = {
+        "version": 200,
+        "content": pinned,
+        "claim": claim["persistentVolumeClaim"]["claimName"],
+        "path": "saved_model",
+    }
+    record = {"at": "2026-11-28T18:40:00Z", "by": "alice", "model": model, "from": {"release": "exp-7", "step": 200}}
+    rendering = render(chart, promotion=record, canary=CANARY, replicas=9)
+    found = [find(rendering, "Deployment", name) for name in ("shop", "shop-canary")]
+    (server,) = read_servers(found)
+    assert (server.name, server.model, server.stable.version, server.stable.wanted) == ("shop", "digits", "200", 9)
+    assert server.since == ("2026-11-28T18:40:00Z", "alice")
+    assert server.canary is not None
+    assert (server.canary.version, server.canary.content, server.weight) == ("300", HASH, "10")

@@ -10,6 +10,7 @@ import dataclasses
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,11 @@ from tests.cluster.testcluster.model_servers import CLAIM, install_server, train
 from tests.cluster.testcluster.pods import dump_objects, plan_namespace, plan_pod
 from tests.cluster.testcluster.releases import TRAINING_GROUP, Release, merge_values
 from tests.cluster.testcluster.serving_client import ServingClient, start_client
+from tests.cluster.testcluster.users import make_user
+from trainchart.actions.console import RunSource, Scope
+from trainchart.actions.support.cluster_access import Place
+from trainchart.console.views import RunRef, ServerRef
+from trainchart.reports.report import CLUSTER
 
 pytestmark = pytest.mark.cluster
 
@@ -159,6 +165,26 @@ def test_a_promotion_is_rolled_back_by_itself_or_on_demand(admin: Access, server
     counts = shop.wait_for_more(100)
     assert "62" not in counts["versions"]
     assert counts["failed"] == 0, counts
+
+
+def test_the_console_shows_what_was_promoted(server: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also to a user who may only read; the history is what Helm keeps, which he may not."""
+    reader = make_user(server.access, server.namespace, "reader", "view", tmp_path)
+    for access, reads_secrets in ((server.access, True), (reader, False)):
+        for name, value in access.environment.items():
+            monkeypatch.setenv(name, value)
+        source = RunSource(Scope(Place("", server.namespace), tmp_path))
+        (listed,) = source.watch_servers()().servers
+        assert listed.record.promotion is not None
+        assert (listed.name, listed.record.promotion.source.release) == (server.name, "exp-7")
+        assert (listed.stable.version, listed.stable.phase) == ("41", "Serving")
+        view = source.watch_server(ServerRef(server.namespace, server.name))()
+        states = {each.promotion.model.version: each.state for each in view.entries}
+        known = {41: "serving", 61: "rolled back", 62: "rolled back"}
+        assert states == (known if reads_secrets else {}), states
+        assert ("secrets" in view.history_error) is not reads_secrets, view.history_error
+        run = source.watch_run(RunRef(CLUSTER, server.namespace, "exp-7", "mnist"))()
+        assert [each.name for each in run.servers] == [server.name]
 
 
 def test_a_canary_answers_its_share(admin: Access, server: Release, content: str, shop: ServingClient) -> None:
