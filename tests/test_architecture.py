@@ -68,7 +68,8 @@ OWNERS = {
     "yamllint": {"check/yaml_style.py"},
     "semver": {"chart_version.py"},
     "starlette": {
-        *("console/io/app.py", "console/io/installing.py", "console/io/servers.py", "trainchart_serving/rest.py"),
+        *("console/io/app.py", "console/io/code_door.py", "console/io/guard.py", "console/io/installing.py"),
+        *("console/io/servers.py", "console/io/token_door.py", "trainchart_serving/rest.py"),
     },
     "uvicorn": {"console/io/serve.py", "trainchart_serving/server.py"},
 }

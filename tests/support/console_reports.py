@@ -124,9 +124,22 @@ class MadeUpSource:
         return lambda: self.runs.get(run) or RunView(error="there is no such run", is_missing=True)
 
 
-def make_pages() -> Any:
+def make_pages(*, takes_tokens: bool = False) -> Any:
     from trainchart.console.pages import Pages
     from trainchart.resources import read_console_files
 
     templates: Mapping[str, str] = {name: text.decode() for name, text in read_console_files("templates").items()}
-    return Pages(templates, "0.1.0")
+    return Pages(templates, "0.1.0", takes_tokens=takes_tokens)
+
+
+def make_code_app(source: MadeUpSource, code: str, open_installer: Any = None) -> Any:
+    """Return the application for who knows the code, at http://127.0.0.1:8123."""
+    from trainchart.console.access import list_names
+    from trainchart.console.io.app import Console
+    from trainchart.console.io.code_door import CodeDoor
+    from trainchart.console.io.guard import Guard
+    from trainchart.resources import read_console_files
+
+    pages, origins = make_pages(), [f"http://{name}" for name in list_names("127.0.0.1", 8123)]
+    door = CodeDoor(Console(source, pages, open_installer), pages, origins, code)
+    return Guard(door, pages, read_console_files("static"))

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Protocol
 
 from trainchart import __version__
@@ -39,7 +41,7 @@ from trainchart.console.views import (
     pause_for,
     refer_to,
 )
-from trainchart.errors import NotFound, ToolError, TrainchartError, UsageError
+from trainchart.errors import Forbidden, NotFound, ToolError, TrainchartError, UsageError
 from trainchart.local.io import run_report
 from trainchart.local.io.curve_file import read_points
 from trainchart.local.io.release_folder import holds_run
@@ -67,6 +69,8 @@ class Scope:
     place: Place
     runs_folder: Path
     everywhere: bool = False
+    namespaces: tuple[str, ...] = ()
+    """Those whose releases are listed, where there are several."""
     looks_locally: bool = True
     looks_at_cluster: bool = True
 
@@ -141,16 +145,32 @@ class RunSource:
             if not last.is_asked:
                 return last
             try:
-                reports = list_cluster(self._scope.place, everywhere=self._scope.everywhere)
+                reports, notes = self._list_cluster()
             except TrainchartError as error:
                 last = replace(last, error=_in_words(error))
             else:
-                last = ListView(tuple(reports), read_at=time.time())
+                last = ListView(tuple(reports), tuple(notes), read_at=time.time())
                 for report in reports:
                     self._keep_points(report)
             return last
 
         return read
+
+    def _list_cluster(self) -> tuple[list[Report], list[str]]:
+        """Return the releases, and which namespaces may not be read. Raises ClusterError, also where none may."""
+        scope, notes, refusals = self._scope, [], []
+        if scope.everywhere or not scope.namespaces:
+            return list_cluster(scope.place, everywhere=scope.everywhere), []
+        reports: list[Report] = []
+        for namespace in scope.namespaces:
+            try:
+                reports += list_cluster(replace(scope.place, namespace=namespace), everywhere=False)
+            except Forbidden as error:
+                refusals.append(error)
+                notes.append(f"{namespace} is not shown: {error.message}")
+        if len(refusals) == len(scope.namespaces):
+            raise refusals[0]
+        return reports, notes
 
     def _keep_points(self, report: Report, *, is_live: bool = False) -> list[Point]:
         """Return the points of a release that were seen so far, with that of this report."""
@@ -196,7 +216,7 @@ class _RunWatch:
     """The last report without what the leading pod has told since."""
 
     def __post_init__(self) -> None:
-        self._live = LiveProgress(Place(self.scope.place.context, self.run.namespace))
+        self._live = LiveProgress(replace(self.scope.place, namespace=self.run.namespace))
 
     def read(self) -> RunView:
         try:
@@ -301,12 +321,13 @@ def address_of(scope: Scope, run: RunRef) -> RunAddress:
     """Return the run as the actions of commands are given it."""
     if run.origin == LOCAL:
         return RunAddress(run.release, Place(), scope.runs_folder)
-    return RunAddress(f"{run.release}/{run.chart}", Place(scope.place.context, run.namespace), scope.runs_folder)
+    place = replace(scope.place, namespace=run.namespace)
+    return RunAddress(f"{run.release}/{run.chart}", place, scope.runs_folder)
 
 
 def find_run(scope: Scope, run: RunRef) -> None:
-    """Raise NotFound for a local run that is not there: a name alone could also mean a release."""
-    if run.origin == LOCAL and not holds_run(scope.runs_folder / run.release):
+    """Raise NotFound for a local run that is not there or not shown: a name alone could also mean a release."""
+    if run.origin == LOCAL and not (scope.looks_locally and holds_run(scope.runs_folder / run.release)):
         raise NotFound(f"there is no local run {run.release!r} in {scope.runs_folder}")
 
 
@@ -326,15 +347,7 @@ def open_console(scope: Scope, host: str, port: int, *, opens_browser: bool, tel
             f"--host: {host!r} is not an address of this machine alone, such as 127.0.0.1 or ::1",
             hint="from another machine: ssh -L 8080:127.0.0.1:8080 THIS-MACHINE, with --port 8080 here",
         )
-    try:
-        from trainchart.console.io.serve import serve_console
-    except ModuleNotFoundError as error:
-        raise ToolError(
-            f"the console needs {error.name}, which is not installed", hint="pip install 'trainchart[console]'"
-        ) from error
-    templates = {name: content.decode() for name, content in read_console_files("templates").items()}
-    pages = Pages(templates, __version__, scope.place.context)
-    static = read_console_files("static")
+    server, pages = load_server(), read_pages(scope.place.context)
 
     @cache
     def open_installer() -> Installer:
@@ -343,7 +356,22 @@ def open_console(scope: Scope, host: str, port: int, *, opens_browser: bool, tel
 
         return ReleaseInstaller(scope.place)
 
-    serve_console(
-        RunSource(scope), pages, static, host, port,
-        opens_browser=opens_browser, tell=tell, open_installer=open_installer if scope.looks_at_cluster else None,
-    )  # fmt: skip
+    console = server.Console(RunSource(scope), pages, open_installer if scope.looks_at_cluster else None)
+    static = read_console_files("static")
+    server.serve_console(console, pages, static, host, port, opens_browser=opens_browser, tell=tell)
+
+
+def load_server() -> ModuleType:
+    """Return the module console/io/serve.py. Raises ToolError where the extra `console` is not installed."""
+    try:
+        return import_module("trainchart.console.io.serve")
+    except ModuleNotFoundError as error:
+        raise ToolError(
+            f"the console needs {error.name}, which is not installed", hint="pip install 'trainchart[console]'"
+        ) from error
+
+
+def read_pages(context: str = "", *, takes_tokens: bool = False) -> Pages:
+    """Return what makes the pages."""
+    templates = {name: content.decode() for name, content in read_console_files("templates").items()}
+    return Pages(templates, __version__, context, takes_tokens=takes_tokens)

@@ -70,7 +70,8 @@ def control_run(address: RunAddress, verb: Verb, resume: str = LATEST) -> Contro
         raise Conflict(change.refusal, hint=change.hint)
     if not change.sets:
         return Controlled(report, change, is_changed=False)
-    upgrade = HelmUpgrade(key.release, namespace, address.place.context, installed.files)
+    place = address.place
+    upgrade = HelmUpgrade(key.release, namespace, place.context, installed.files, kubeconfig=place.kubeconfig)
     wanted = replace(upgrade, sets=change.sets, description=f"trainchart {verb}")
     try:
         has_changes = bool(report.outside_changes)

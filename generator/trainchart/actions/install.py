@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trainchart.actions.diff import fetch_last_archive, nothing_published
@@ -139,7 +139,7 @@ class ReleaseInstaller:
                 parse_mapping(values.decode()),
                 found if isinstance(found := parse_json(schema or b"{}"), dict) else {},
                 _digest(files),
-                self.place.namespace or read_entry(self.place.context, os.environ).namespace,
+                self.place.namespace or read_entry(self.place.context, self.place.environment).namespace,
                 values.decode()[:_TEXT_SHOWN],
             )
         except (YamlError, ValueError) as error:
@@ -175,7 +175,10 @@ class ReleaseInstaller:
             return problems, None
         if problems:
             return problems, None
-        install = HelmInstall(typed.release, typed.namespace, self.place.context, source.chart, text)
+        place = self.place
+        install = HelmInstall(
+            typed.release, typed.namespace, place.context, source.chart, text, kubeconfig=place.kubeconfig
+        )
         kinds = count_kinds(manifest.document for manifest in rendering.manifests if not _is_test(manifest.document))
         return Review(install.command, text, kinds, _find_training(rendering)), install
 
@@ -188,7 +191,7 @@ class ReleaseInstaller:
         return Installed(said.strip()[:_OUTPUT_SHOWN], run)
 
     def plan_removal(self, run: RunRef) -> Removal:
-        api, namespace = open_cluster(Place(self.place.context, run.namespace))
+        api, namespace = open_cluster(replace(self.place, namespace=run.namespace))
         owner = _find_owner(api, namespace, run.release)
         installed = read_installed(api, run.release, namespace, owner)
         try:
@@ -200,7 +203,8 @@ class ReleaseInstaller:
         return Removal(f"helm {shlex.join(argv)}", kept, lost, kinds, warn_of(owner.name, owner.pause) if owner else "")
 
     def uninstall(self, run: RunRef) -> str:
-        return run_uninstall(run.release, run.namespace, self.place.context).strip()[:_OUTPUT_SHOWN]
+        place = self.place
+        return run_uninstall(run.release, run.namespace, place.context, place.kubeconfig).strip()[:_OUTPUT_SHOWN]
 
     def _find(self, key: str) -> _Source:
         source = self._fetched.get(key) or _find_local()[0].get(key)

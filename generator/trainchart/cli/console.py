@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunsOption
+from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, RunsOption
 from trainchart.cli.output import print_note
 
 _EXAMPLES = """
@@ -16,7 +17,16 @@ Examples:
   trainchart console                      the local runs, and the runs in the kubeconfig's namespace
 
   trainchart console -A --no-browser      the runs of the whole cluster; open the address yourself
+
+  trainchart console -n team-a --sign-in token --port 8080    for several users, each with their own token
 """
+
+
+class SignIn(StrEnum):
+    """How users sign in."""
+
+    code = "code"
+    token = "token"
 
 
 def register(app: typer.Typer) -> None:
@@ -26,11 +36,26 @@ def register(app: typer.Typer) -> None:
 
 def _console(
     everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Show every namespace.")] = False,
-    namespace: NamespaceOption = "",
+    namespaces: Annotated[
+        list[str] | None,
+        typer.Option("--namespace", "-n", help="Namespace to show. Repeatable. Default: that of the context."),
+    ] = None,
     context: ContextOption = "",
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
-    host: Annotated[str, typer.Option(help="Address of this machine to listen on; loopback only.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; with a code, of this machine alone.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on. 0: any that is free.")] = 0,
+    sign_in: Annotated[
+        SignIn,
+        typer.Option(help="code: the user of this machine, as the kubeconfig's. token: users with their tokens."),
+    ] = SignIn.code,
+    addresses: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--address",
+            help="With tokens: address in the browser, such as https://console.example.com. Repeatable. Default: "
+            "http://localhost:PORT.",
+        ),
+    ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> None:
     """Show runs on a web page, as they go on: the local ones, and those of a cluster that `trainchart list` shows.
@@ -38,17 +63,29 @@ def _console(
     The page is for the user of this machine who knows the code that is printed. It shows what the kubeconfig's user
     may see, can stop, suspend, resume and rerun, and installs and uninstalls releases by a form. It needs the extra:
     pip install 'trainchart[console]'.
+
+    With --sign-in token, it is for users of the cluster that the kubeconfig names. Each signs in with a Kubernetes
+    token, and sees and does what that token may. Local runs are not shown.
     """
     from trainchart.actions.console import Scope, open_console
+    from trainchart.actions.console_users import open_users_console
     from trainchart.actions.support.cluster_access import Place
     from trainchart.cluster.io.kubeconfig import is_configured
+    from trainchart.errors import UsageError
 
-    is_named = bool(context or namespace)
+    named = tuple(namespaces or ())
+    is_named = bool(context or named)
     scope = Scope(
-        Place(context, namespace),
+        Place(context, named[0] if named else ""),
         runs_folder,
         everywhere=everywhere,
+        namespaces=named,
         looks_locally=not is_named,
         looks_at_cluster=is_named or everywhere or is_configured(os.environ),
     )
+    if sign_in is SignIn.token:
+        open_users_console(scope, host, port, addresses or (), tell=print_note)
+        return
+    if addresses:
+        raise UsageError("--address is for --sign-in token")
     open_console(scope, host, port, opens_browser=browser, tell=print_note)

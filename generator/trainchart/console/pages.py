@@ -66,8 +66,13 @@ class GroupHtml:
 class Pages:
     """Makes pages from templates, which are given by name."""
 
-    def __init__(self, templates: Mapping[str, str], version: str, context: str = "") -> None:
-        """`context` is the kubeconfig's that the user named; commands that pages show have it, too."""
+    def __init__(
+        self, templates: Mapping[str, str], version: str, context: str = "", *, takes_tokens: bool = False
+    ) -> None:
+        """`context` is the kubeconfig's that the user named; commands that pages show have it, too.
+
+        `takes_tokens`: users sign in with their Kubernetes tokens, not with the code of the terminal.
+        """
         self._context = context
         self._environment = Environment(
             loader=DictLoader(templates),
@@ -79,14 +84,14 @@ class Pages:
         )
         self._environment.filters |= {"lines": _Lines}
         self._environment.filters |= {"ago": describe_seconds, "moment": describe_time, "bytes": describe_bytes}
-        self._environment.globals["version"] = version
+        self._environment.globals |= {"version": version, "takes_tokens": takes_tokens}
         self.forms = FormPages(self)
         """The pages that install and uninstall."""
         self.servers = ServerPages(self, context)
         """The pages of model servers."""
 
     def sign_in(self, message: str = "") -> str:
-        """Return the page that asks for the code."""
+        """Return the page that asks for the code, or for a token."""
         return self.render("sign_in.html", message=message)
 
     def signed_in(self) -> str:

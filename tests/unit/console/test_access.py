@@ -24,8 +24,10 @@ def test_other_host_headers_are_refused(header: str) -> None:
 
 @pytest.mark.parametrize("origin", ["", "null", "http://evil.example", "https://127.0.0.1:8123", "http://127.0.0.1:81"])
 def test_forms_of_other_origins_are_refused(origin: str) -> None:
-    assert refuse_origin({"origin": origin} if origin else {}, NAMES)
-    assert not refuse_origin({"origin": "http://localhost:8123"}, NAMES)
+    host, origins = {"host": "localhost:8123"}, [f"http://{name}" for name in NAMES]
+    assert refuse_origin({"origin": origin, **host} if origin else host, origins)
+    assert not refuse_origin({"origin": "http://localhost:8123", **host}, origins)
+    assert refuse_origin({"origin": "http://127.0.0.1:8123", **host}, origins)
 
 
 def test_addresses_that_others_reach_are_not_loopback() -> None:

@@ -9,15 +9,13 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.support.console_reports import MadeUpSource, make_failed, make_pages, make_report
-from trainchart.console.access import BODY_LIMIT, HEADERS, list_names
+from tests.support.console_reports import MadeUpSource, make_code_app, make_failed, make_report
+from trainchart.console.access import BODY_LIMIT, HEADERS
 from trainchart.console.io import app
-from trainchart.console.io.app import Console
 from trainchart.console.views import RunRef, ServerRef, ServersView, ServerView
 from trainchart.promotion.servers import ServerState
 from trainchart.reports.report import CLUSTER, LOCAL
 from trainchart.reports.run_settings import RunSettings
-from trainchart.resources import read_console_files
 
 CODE = "the-code"
 BASE = "http://127.0.0.1:8123"
@@ -45,13 +43,9 @@ def source() -> MadeUpSource:
     return made_up
 
 
-def make_console(source: MadeUpSource) -> Console:
-    return Console(source, make_pages(), read_console_files("static"), list_names("127.0.0.1", 8123), CODE)
-
-
 @pytest.fixture
 def stranger(source: MadeUpSource) -> TestClient:
-    return TestClient(make_console(source).make_app(), base_url=BASE, follow_redirects=False)
+    return TestClient(make_code_app(source, CODE), base_url=BASE, follow_redirects=False)
 
 
 @pytest.fixture
@@ -65,7 +59,7 @@ def test_a_slow_cluster_holds_up_no_page(source: MadeUpSource, monkeypatch: pyte
     read_local = source.watch_list(LOCAL)
     monkeypatch.setattr(app, "_PATIENCE_SECONDS", 0.2)
     monkeypatch.setattr(source, "watch_list", lambda origin: read_local if origin == LOCAL else lambda: ended.wait(60))
-    client = TestClient(make_console(source).make_app(), base_url=BASE)
+    client = TestClient(make_code_app(source, CODE), base_url=BASE)
     client.post("/sign-in", data={"code": CODE})
     page = client.get("/").text
     ended.set()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.support.console_reports import HOSTILE, MadeUpSource, make_pages, make_report
-from trainchart.console.access import VALUES_LIMIT, list_names
+from tests.support.console_reports import HOSTILE, MadeUpSource, make_code_app, make_report
+from trainchart.console.access import VALUES_LIMIT
 from trainchart.console.installing import (
     ChartOffer,
     ChartOffers,
@@ -22,11 +22,9 @@ from trainchart.console.installing import (
     Review,
     Typed,
 )
-from trainchart.console.io.app import Console
 from trainchart.console.views import RunRef
 from trainchart.errors import NotFound, ToolError
 from trainchart.reports.report import CLUSTER
-from trainchart.resources import read_console_files
 
 BASE = "http://127.0.0.1:8123"
 RUN = RunRef(CLUSTER, "team-a", "exp-9", "mnist")
@@ -85,9 +83,8 @@ def installer() -> MadeUpInstaller:
 def user(installer: MadeUpInstaller) -> TestClient:
     source = MadeUpSource()
     source.add(make_report("exp-9", origin=CLUSTER))
-    names, static = list_names("127.0.0.1", 8123), read_console_files("static")
-    console = Console(source, make_pages(), static, names, "the-code", lambda: installer)
-    client = TestClient(console.make_app(), base_url=BASE, follow_redirects=False)
+    app = make_code_app(source, "the-code", lambda: installer)
+    client = TestClient(app, base_url=BASE, follow_redirects=False)
     client.post("/sign-in", data={"code": "the-code"})
     return client
 
@@ -120,8 +117,7 @@ def test_a_foreign_page_can_send_no_form(user: TestClient, installer: MadeUpInst
 
 
 def test_without_a_cluster_nothing_is_offered() -> None:
-    console = Console(MadeUpSource(), make_pages(), {}, list_names("127.0.0.1", 8123), "the-code")
-    client = TestClient(console.make_app(), base_url=BASE)
+    client = TestClient(make_code_app(MadeUpSource(), "the-code"), base_url=BASE)
     client.post("/sign-in", data={"code": "the-code"})
     assert "New training" not in client.get("/").text
     assert client.get("/new").status_code == 404

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainchart.cluster.io.kubeconfig import read_entry
@@ -19,6 +20,13 @@ class Place:
 
     context: str = ""
     namespace: str = ""
+    kubeconfig: str = ""
+    """The file that a session of the console has for itself; empty: that of the environment."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment's variables, with that kubeconfig."""
+        return {**os.environ, "KUBECONFIG": self.kubeconfig} if self.kubeconfig else os.environ
 
 
 def open_cluster(place: Place) -> tuple[KubernetesApi, str]:
@@ -27,7 +35,7 @@ def open_cluster(place: Place) -> tuple[KubernetesApi, str]:
     Raises:
         ClusterError: the kubeconfig does not name a usable cluster.
     """
-    entry = read_entry(place.context, os.environ)
+    entry = read_entry(place.context, place.environment)
     namespace = place.namespace or entry.namespace
     if not _NAMESPACE_NAME.fullmatch(namespace):
         raise NotFound(f"{namespace!r} is not a valid namespace name")

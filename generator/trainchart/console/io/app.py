@@ -1,6 +1,6 @@
-"""The console as an ASGI application: sign-in, pages, and streams of what changes on them (server-sent events).
+"""The console as an ASGI application: pages, and streams of what changes on them (server-sent events).
 
-Every request passes `_Guard` first: the Host header, the session and, for what changes anything, origin and token.
+Every request has passed guard.py before.
 """
 
 from __future__ import annotations
@@ -9,17 +9,14 @@ import asyncio
 import math
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from functools import partial
-from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from trainchart.console.access import BODY_LIMIT, HEADERS, VALUES_LIMIT, is_same, refuse_host, refuse_origin
 from trainchart.console.addresses import address_of, parse_cluster, parse_key, parse_local
 from trainchart.console.compare_page import RUNS_COMPARED
 from trainchart.console.curves import draw_comparison, draw_run
@@ -38,49 +35,32 @@ _RUNS_PER_SECOND = 1000
 _LIVE_SECONDS = 0.7
 _PATIENCE_SECONDS = 0.6
 _NOTICE_SECONDS = 60.0
-_VALUES = 200
-"""Fields of a form with the values of a chart."""
-_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 class Console:
-    """The pages over one source, for those who know the code."""
+    """The pages over one source, for one user."""
 
-    def __init__(
-        self,
-        source: Source,
-        pages: Pages,
-        static: Mapping[str, bytes],
-        names: tuple[str, ...],
-        code: str,
-        open_installer: Callable[[], Installer] | None = None,
-    ) -> None:
-        """`names` are the Host headers that are answered, `code` starts a session."""
-        self._source, self._pages, self._static = source, pages, static
-        self._names, self._code = names, code
-        self._cookie = f"trainchart-{names[0].rpartition(':')[2]}"
-        self._session = secrets.token_urlsafe(32)
-        self._token = secrets.token_urlsafe(32)
+    def __init__(self, source: Source, pages: Pages, open_installer: Callable[[], Installer] | None = None) -> None:
+        self._source, self._pages = source, pages
+        self.token = secrets.token_urlsafe(32)
         self._lists = {origin: Feed(source.watch_list(origin), partial(_pause_list, origin)) for origin in ORIGINS}
         self._runs: dict[RunRef, Feed[RunView]] = {}
         self._notices: dict[RunRef, tuple[float, Notice]] = {}
         self._closing = asyncio.Event()
-        self._servers = ServerRoutes(source, pages, self._token, self._stream)
-        self._installing = open_installer and InstallRoutes(open_installer, pages.forms, self._token, self._keep_notice)
+        self._servers = ServerRoutes(source, pages, self.token, self._stream)
+        self._installing = open_installer and InstallRoutes(open_installer, pages.forms, self.token, self._keep_notice)
+        self.app = self._make_app()
 
     def close(self) -> None:
         """End all streams, so that the server can end."""
         self._closing.set()
 
-    def make_app(self) -> ASGIApp:
-        """Return the application."""
+    def _make_app(self) -> Starlette:
         routes = [
             Route("/", self._show_list),
             Route("/events", self._stream_list),
             Route("/compare", self._compare),
             Route("/compare/events", self._stream_comparison),
-            Route("/sign-in", self._sign_in, methods=["POST"]),
-            Route("/sign-out", self._sign_out, methods=["POST"]),
             *(self._installing.list_routes() if self._installing else ()),
             *self._servers.list_routes(),
             Route("/runs/local/{release}", self._show_run),
@@ -89,53 +69,14 @@ class Console:
             Route("/runs/cluster/{namespace}/{release}/{chart}/events", self._stream_run),
             Route("/runs/local/{release}/{verb}", self._act, methods=["POST"]),
             Route("/runs/cluster/{namespace}/{release}/{chart}/{verb}", self._act, methods=["POST"]),
-            Route("/static/{path:path}", self._send_static),
         ]
-        return _Guard(Starlette(routes=routes, exception_handlers={404: self._not_found, 500: self._failed}), self)
-
-    async def refuse(self, request: Request) -> Response | None:
-        """Return the answer to a request that may not pass; None where it may."""
-        if refusal := refuse_host(request.headers.get("host", ""), self._names):
-            return HTMLResponse(self._pages.refusal("Wrong address", refusal), 421)
-        changes = request.method not in ("GET", "HEAD")
-        form = request.scope["form"] = await _read_form(request) if changes else {}
-        path = request.url.path
-        if path.startswith("/static/") and request.method == "GET":
-            return None
-        if path == "/sign-in":
-            # The code is the proof; the terminal's own page sends it from a file, without an origin.
-            return None
-        if not is_same(request.cookies.get(self._cookie, ""), self._session):
-            return HTMLResponse(self._pages.sign_in(), 401)
-        if changes:
-            if refusal := refuse_origin(request.headers, self._names):
-                return HTMLResponse(self._pages.refusal("Refused", refusal), 403)
-            if not is_same(form.get("token", ""), self._token):
-                return HTMLResponse(
-                    self._pages.refusal("Refused", "This page is of another start: load it again."), 403
-                )
-        return None
-
-    async def _sign_in(self, request: Request) -> Response:
-        if not is_same(request.scope["form"].get("code", "").strip(), self._code):
-            return HTMLResponse(self._pages.sign_in("This is not the code that the terminal shows."), 403)
-        # No redirect: after a form of a file, which is another site, browsers would follow it without a strict cookie.
-        response = HTMLResponse(self._pages.signed_in())
-        response.set_cookie(self._cookie, self._session, httponly=True, samesite="strict")
-        return response
-
-    async def _sign_out(self, request: Request) -> Response:
-        del request
-        self._session = secrets.token_urlsafe(32)
-        response = RedirectResponse("/", 303)
-        response.delete_cookie(self._cookie, httponly=True, samesite="strict")
-        return response
+        return Starlette(routes=routes, exception_handlers={404: self._not_found, 500: self._failed})
 
     async def _show_list(self, request: Request) -> Response:
         del request
         views = await asyncio.gather(*(self._read_soon(origin) for origin in ORIGINS))
         return HTMLResponse(
-            self._pages.list(dict(zip(ORIGINS, views, strict=True)), self._token, installs=bool(self._installing))
+            self._pages.list(dict(zip(ORIGINS, views, strict=True)), self.token, installs=bool(self._installing))
         )
 
     async def _read_soon(self, origin: str) -> ListView:
@@ -166,7 +107,7 @@ class Console:
             return HTMLResponse(
                 self._pages.refusal("No such run", view.error if view else "No run has this name."), 404
             )
-        return HTMLResponse(self._pages.run(run, view, self._token, self._find_notice(run)))
+        return HTMLResponse(self._pages.run(run, view, self.token, self._find_notice(run)))
 
     async def _stream_run(self, request: Request) -> Response:
         run = _find_run(request)
@@ -175,7 +116,7 @@ class Console:
         readings = self._feed(run).listen()
 
         def make(view: RunView) -> Parts:
-            return self._pages.run_parts(run, view, self._token, self._find_notice(run))
+            return self._pages.run_parts(run, view, self.token, self._find_notice(run))
 
         return self._stream(send_changes(readings, make, draw_run))
 
@@ -204,7 +145,7 @@ class Console:
         missing = [f"{run.release}: {view.error}" for run, view in zip(runs, views, strict=True) if not view.report]
         if missing:
             return HTMLResponse(self._pages.refusal("No such run", "; ".join(missing)), 404)
-        return HTMLResponse(self._pages.compare(views, f"/compare/events?{request.url.query}", self._token))
+        return HTMLResponse(self._pages.compare(views, f"/compare/events?{request.url.query}", self.token))
 
     async def _stream_comparison(self, request: Request) -> Response:
         runs = _find_runs(request)
@@ -221,7 +162,9 @@ class Console:
                 yield [views[each] for each in range(len(runs))]
 
     def _stream(self, events: AsyncIterator[str]) -> Response:
-        return StreamingResponse(keep_alive(events, self._closing), media_type="text/event-stream")
+        # Proxies such as nginx would collect events before they pass them on.
+        headers = {"X-Accel-Buffering": "no"}
+        return StreamingResponse(keep_alive(events, self._closing), media_type="text/event-stream", headers=headers)
 
     def _feed(self, run: RunRef) -> Feed[RunView]:
         self._runs = {known: feed for known, feed in self._runs.items() if known == run or not feed.is_idle}
@@ -230,67 +173,13 @@ class Console:
             self._runs[run] = Feed(read, partial(_pause_run, run.origin))
         return self._runs[run]
 
-    async def _send_static(self, request: Request) -> Response:
-        path = request.path_params["path"]
-        kind = _TYPES.get(path.rpartition(".")[2])
-        if path not in self._static or kind is None:
-            return Response(status_code=404)
-        return Response(self._static[path], media_type=kind)
-
     async def _not_found(self, request: Request, error: Exception) -> Response:
         del request, error
         return HTMLResponse(self._pages.refusal("No such page", "The console has no page with this address."), 404)
 
     async def _failed(self, request: Request, error: Exception) -> Response:
         del request, error  # the server prints it
-        return HTMLResponse(self._pages.refusal("An error in the console", "The terminal shows what happened."), 500)
-
-
-class _Guard:
-    """Refuses what may not pass, and adds the headers of access.py to every answer."""
-
-    def __init__(self, app: ASGIApp, console: Console) -> None:
-        self._app, self._console = app, console
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message.get("headers", ()), *own]
-            await send(message)
-
-        request = Request(scope, receive)
-        try:
-            refusal = await self._console.refuse(request)
-        except (_TooLarge, ClientDisconnect):
-            refusal = Response(status_code=413)
-        if refusal is None:
-            await self._app(scope, receive, send_with_headers)
-        else:
-            await refusal(scope, receive, send_with_headers)
-
-
-class _TooLarge(Exception):
-    pass
-
-
-async def _read_form(request: Request) -> dict[str, str]:
-    """Return the fields of a form, which is small and has each once. Raises _TooLarge."""
-    size, count = (VALUES_LIMIT, _VALUES) if request.url.path.startswith("/new/") else (BODY_LIMIT, 20)
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > size:
-            raise _TooLarge
-    try:
-        fields = parse_qs(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=count)
-    except ValueError as error:
-        raise _TooLarge from error
-    return {name: values[0] for name, values in fields.items()}
+        return HTMLResponse(self._pages.refusal("An error in the console", "Its output shows what happened."), 500)
 
 
 def _find_run(request: Request) -> RunRef | None:

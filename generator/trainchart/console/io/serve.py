@@ -1,4 +1,4 @@
-"""Runs the console's server on loopback until a signal ends it, and lets the user's browser in."""
+"""Runs the console's server until a signal ends it: for the user of this machine, or for users with tokens."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ import socket
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
 
 from trainchart.console.access import list_names
-from trainchart.console.installing import Installer
+from trainchart.console.accounts import OpenAccount
 from trainchart.console.io.app import Console
+from trainchart.console.io.code_door import CodeDoor
+from trainchart.console.io.guard import Guard
+from trainchart.console.io.token_door import TokenDoor
 from trainchart.console.pages import Pages
-from trainchart.console.views import Source
 from trainchart.errors import ToolError
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _CONNECTIONS = 200
+_CONNECTIONS_OF_USERS = 1000
 _OPENER = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>trainchart console</title>
 <form method="post" action="http://{name}/sign-in"><input type="hidden" name="code" value="{code}">
@@ -36,7 +39,7 @@ _OPENER = """<!doctype html>
 
 
 def serve_console(
-    source: Source,
+    console: Console,
     pages: Pages,
     static: Mapping[str, bytes],
     host: str,
@@ -44,9 +47,8 @@ def serve_console(
     *,
     opens_browser: bool,
     tell: Callable[[str], None],
-    open_installer: Callable[[], Installer] | None = None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM; `tell` gets the address and the code.
+    """Serve the user of this machine until SIGINT or SIGTERM; `tell` gets the address and the code.
 
     Raises:
         ToolError: nothing can listen there.
@@ -54,12 +56,36 @@ def serve_console(
     with _listen(host, port) as listener:
         names = list_names(host, listener.getsockname()[1])
         code = secrets.token_urlsafe(18)
-        console = Console(source, pages, static, names, code, open_installer)
+        door = CodeDoor(console, pages, tuple(f"http://{name}" for name in names), code)
         tell(f"console:  http://{names[0]}/\ncode:     {code}\nCtrl-C ends it.")
         with _write_opener(names[0], code) if opens_browser else contextlib.nullcontext() as opener:
             if opener is not None:
                 _open_browser(opener)
-            asyncio.run(_serve(console, listener))
+            asyncio.run(_serve(Guard(door, pages, static), console.close, listener, _CONNECTIONS))
+
+
+def serve_users(
+    open_account: OpenAccount,
+    pages: Pages,
+    static: Mapping[str, bytes],
+    host: str,
+    port: int,
+    origins: Collection[str],
+    *,
+    tell: Callable[[str], None],
+) -> None:
+    """Serve users who sign in with their tokens until SIGINT or SIGTERM; `tell` gets the addresses.
+
+    Raises:
+        ToolError: nothing can listen there.
+    """
+    with _listen(host, port) as listener:
+        door = TokenDoor(open_account, pages, origins)
+        tell("".join(f"console:  {origin}/\n" for origin in origins) + "Ctrl-C ends it.")
+        try:
+            asyncio.run(_serve(Guard(door, pages, static), door.close, listener, _CONNECTIONS_OF_USERS))
+        finally:
+            door.close()
 
 
 @contextmanager
@@ -78,9 +104,9 @@ def _listen(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-async def _serve(console: Console, listener: socket.socket) -> None:
+async def _serve(app: Guard, close: Callable[[], None], listener: socket.socket, connections: int) -> None:
     config = uvicorn.Config(
-        console.make_app(),
+        app,
         access_log=False,
         log_level="error",
         lifespan="off",
@@ -89,14 +115,14 @@ async def _serve(console: Console, listener: socket.socket) -> None:
         ws="none",
         http="h11",
         loop="asyncio",
-        limit_concurrency=_CONNECTIONS,
+        limit_concurrency=connections,
         timeout_graceful_shutdown=2,
     )
     server = _Server(config)
 
     def end() -> None:
         server.should_exit = True
-        console.close()
+        close()
 
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:

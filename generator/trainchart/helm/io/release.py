@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from dataclasses import dataclass
 
-from trainchart.helm.io.upgrade import run_on_cluster
+from trainchart.helm.io.upgrade import environment_of, run_on_cluster
 
 _END = "VALUES"
 
@@ -22,6 +21,8 @@ class HelmInstall:
     """The chart, and the options that say where it comes from."""
     values: str = ""
     """What is laid over the chart's values, as YAML; empty for nothing."""
+    kubeconfig: str = ""
+    """As of `environment_of`."""
 
     @property
     def argv(self) -> list[str]:
@@ -47,7 +48,7 @@ def run_install(install: HelmInstall) -> str:
     Raises:
         ToolError: helm is not installed, or it fails; the error has helm's output.
     """
-    return run_on_cluster(install.argv, os.environ, given=install.values)
+    return run_on_cluster(install.argv, environment_of(install.kubeconfig), given=install.values)
 
 
 def uninstall_argv(release: str, namespace: str, context: str) -> list[str]:
@@ -55,13 +56,13 @@ def uninstall_argv(release: str, namespace: str, context: str) -> list[str]:
     return ["uninstall", release, "--namespace", namespace, *_name_context(context)]
 
 
-def run_uninstall(release: str, namespace: str, context: str) -> str:
+def run_uninstall(release: str, namespace: str, context: str, kubeconfig: str = "") -> str:
     """Uninstall a release, and return what helm prints.
 
     Raises:
         ToolError: helm is not installed, or it fails; the error has helm's output.
     """
-    return run_on_cluster(uninstall_argv(release, namespace, context), os.environ)
+    return run_on_cluster(uninstall_argv(release, namespace, context), environment_of(kubeconfig))
 
 
 def _name_context(context: str) -> list[str]:

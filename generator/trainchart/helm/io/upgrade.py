@@ -36,6 +36,8 @@ class HelmUpgrade:
     description: str = ""
     objects: str = ""
     """What it writes in place of what the chart renders."""
+    kubeconfig: str = ""
+    """As of `environment_of`."""
 
 
 def runs_helm_3() -> bool:
@@ -54,7 +56,7 @@ def render_upgrade(upgrade: HelmUpgrade) -> ReleaseTexts:
         ToolError: helm is not installed, or it fails; the error has helm's output.
     """
     with _written(upgrade) as argv:
-        printed = run_on_cluster([*argv, "--dry-run=server", "--output=json"], os.environ)
+        printed = run_on_cluster([*argv, "--dry-run=server", "--output=json"], environment_of(upgrade.kubeconfig))
     try:
         return read_release_texts(parse_json(printed))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -68,7 +70,7 @@ def run_upgrade(upgrade: HelmUpgrade, *, is_helm_3: bool = False) -> None:
         ToolError: helm is not installed, or it fails; the error has helm's output.
     """
     # With the user's HELM_ variables, which may say where Helm keeps its releases.
-    environment = dict(os.environ)
+    environment = environment_of(upgrade.kubeconfig)
     with _written(upgrade) as argv, tempfile.TemporaryDirectory(prefix="trainchart-objects-") as folder:
         if upgrade.objects:
             argv += _write_renderer(Path(folder), upgrade.objects, is_helm_3=is_helm_3)
@@ -121,6 +123,18 @@ def _write_values(folder: Path, values: Mapping[str, Any]) -> list[str]:
     # JSON is YAML. Of several lines: some helm versions ignore one line of exactly n * 4096 bytes, helm/helm#32506.
     file.write_text(f"{json.dumps(values, indent=1)}\n", encoding="utf-8")
     return ["--reset-values", f"--values={file}"]
+
+
+def environment_of(kubeconfig: str) -> dict[str, str]:
+    """Return the environment of helm for a kubeconfig of its own, beside which helm keeps its files; empty: the user's.
+
+    What is in it appears in no list of processes.
+    """
+    if not kubeconfig:
+        return dict(os.environ)
+    folder = Path(kubeconfig).parent / "helm"
+    homes = {f"HELM_{name}_HOME": str(folder / name.lower()) for name in ("CACHE", "CONFIG", "DATA")}
+    return {**os.environ, **homes, "KUBECONFIG": kubeconfig}
 
 
 def run_on_cluster(argv: Sequence[str], environment: Mapping[str, str], *, given: str = "") -> str:
