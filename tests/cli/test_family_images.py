@@ -11,7 +11,7 @@ from tests.support.family_charts import make_family_chart, render_family_chart
 from trainchart.errors import RenderError
 
 
-@pytest.fixture(scope="module", params=["notebook", "model-server"])
+@pytest.fixture(scope="module", params=["notebook", "model-server", "console"])
 def chart(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     return make_family_chart(request.param, tmp_path_factory.mktemp("project"))
 

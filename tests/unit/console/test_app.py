@@ -220,7 +220,7 @@ def test_servers_are_read_only_while_someone_looks(source: MadeUpSource) -> None
     source.servers = ServersView((ServerState("team-a", "digits"),), read_at=1.0)
     source.watch_servers = lambda: lambda: (reads.append("list"), source.servers)[1]  # type: ignore[method-assign]
     source.server_views = {ServerRef("team-a", "digits"): server}
-    client = TestClient(make_console(source).make_app(), base_url=BASE)
+    client = TestClient(make_code_app(source, CODE), base_url=BASE)
     client.post("/sign-in", data={"code": CODE})
     assert client.get("/").status_code == 200
     assert (reads, made_up.servers) == ([], ())

@@ -37,7 +37,7 @@ from tests.cluster.testcluster.images.registry_storage import write_registry_sto
 from tests.cluster.testcluster.images.tool import run_tool
 
 PROJECT = Path(__file__).resolve().parents[4]
-_DOCKERFILE = "training-images/tensorflow/Dockerfile"
+DOCKERFILE = "training-images/tensorflow/Dockerfile"
 _RUNTIME_DOCKERFILE = "training-images/controller/Dockerfile"
 _ON_TOP = {
     plan.SERVING_IMAGE: "training-images/serving/Dockerfile",
@@ -84,8 +84,8 @@ class ImageSet:
 
 
 @dataclass(frozen=True)
-class _Inputs:
-    """Everything that goes into the set, read once."""
+class Inputs:
+    """Everything that goes into a result, read once."""
 
     mirror: str
     dockerfile: str
@@ -108,7 +108,7 @@ def build_images(programs: ImagePrograms, report: Callable[[str], None] = lambda
     found = cache.find("set", inputs.keys.image_set)
     if not found:
         with cache.lock():
-            found = _Builder(inputs, cache, report).build_set()
+            found = Builder(inputs, cache, report).build_set()
     registry = [*inputs.models.items(), ("pause", inputs.programs["pause"][1])]
     return ImageSet(
         pause=inputs.programs["pause"][1],
@@ -125,15 +125,20 @@ def _registry_only(reference: str) -> str:
     return f"{reference.rpartition(':')[0]}:{plan.REGISTRY_ONLY_TAG}"
 
 
-def _read_inputs(programs: ImagePrograms, environment: Mapping[str, str]) -> _Inputs:
-    mirror = environment.get("DEBIAN_MIRROR") or "http://deb.debian.org/debian"
-    dockerfile = (PROJECT / _DOCKERFILE).read_text()
+def find_mirror(environment: Mapping[str, str]) -> str:
+    """Return where Debian's packages come from."""
+    return environment.get("DEBIAN_MIRROR") or "http://deb.debian.org/debian"
+
+
+def _read_inputs(programs: ImagePrograms, environment: Mapping[str, str]) -> Inputs:
+    mirror = find_mirror(environment)
+    dockerfile = (PROJECT / DOCKERFILE).read_text()
     specs = {model: yaml.safe_load((PROJECT / "models" / f"{model}.yaml").read_text()) for model in plan.MODELS}
     code = {model: spec["code"]["path"] for model, spec in specs.items()}
     images = {model: spec["image"] for model, spec in specs.items()}
     models = {model: plan.cluster_reference(each["repository"], str(each["tag"])) for model, each in images.items()}
     context = (*_SOURCES, str(PurePosixPath(plan.REQUIREMENTS).parent), *code.values())
-    sources = tuple(source for folder in context for source in _read_sources(folder))
+    sources = tuple(source for folder in context for source in read_sources(folder))
     known = {}
     for name, path in (("pause", programs.pause), ("coredns", programs.coredns)):
         known[name] = (path, f"{REGISTRY_HOST}/cluster/{name}:{file_digest(path)[:16]}")
@@ -144,20 +149,21 @@ def _read_inputs(programs: ImagePrograms, environment: Mapping[str, str]) -> _In
         plan.FOREIGN_IMAGE,
         *(reference for _, reference in known.values()),
     )
-    return _Inputs(
+    return Inputs(
         mirror, dockerfile, sources, models, code, known, plan.resolve_keys(mirror, dockerfile, sources, references)
     )
 
 
-def _read_sources(folder: str) -> list[plan.SourceFile]:
+def read_sources(folder: str) -> list[plan.SourceFile]:
+    """Return the files of a folder of the project."""
     paths = sorted(path for path in (PROJECT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return [plan.SourceFile(path.relative_to(PROJECT).as_posix(), path.read_bytes()) for path in paths]
 
 
-class _Builder:
+class Builder:
     """Builds the results of one set of inputs; the cache's lock is held all the time."""
 
-    def __init__(self, inputs: _Inputs, cache: ImageCache, report: Callable[[str], None]) -> None:
+    def __init__(self, inputs: Inputs, cache: ImageCache, report: Callable[[str], None]) -> None:
         self._inputs = inputs
         self._cache = cache
         self._report = report
@@ -166,44 +172,48 @@ class _Builder:
         self._scratch = Path("/run", f"trainchart-images-{plan.content_key(str(cache.folder.resolve()))}")
         self._log = cache.folder / "build.log"
 
+    @property
+    def work(self) -> Path:
+        """A folder for this build alone."""
+        return self._work
+
     def build_set(self) -> Path:
         """Return the set, which may have been built while this process waited for the lock."""
+        return self.build("set", self._inputs.keys.image_set, self._fill_set)
+
+    def build(self, kind: str, key: str, fill: Callable[[Path], None]) -> Path:
+        """Return a result that `fill` writes with the tools' folders in place."""
         # What goes into images is for any user, and the same for whoever builds it.
         before = os.umask(0o022)
-        try:
-            return self._build_set()
-        finally:
-            os.umask(before)
-
-    def _build_set(self) -> Path:
         self._log.write_bytes(b"")
         try:
             for folder in (self._work, self._scratch):
                 shutil.rmtree(folder, ignore_errors=True)  # what a killed build has left
                 folder.mkdir()
-            return self._cache.build("set", self._inputs.keys.image_set, self._fill_set)
+            return self._cache.build(kind, key, fill)
         finally:
+            os.umask(before)
             for folder in (self._work, self._scratch):
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _fill_base(self, folder: Path) -> None:
         layer = folder / "base.tar"
-        self._run("base image", plan.base_argv(self._inputs.mirror, PurePosixPath(layer)))
+        self.run("base image", plan.base_argv(self._inputs.mirror, PurePosixPath(layer)))
         write_image(folder / "layout", self._inputs.keys.base_reference, layer)
 
     def _fill_foreign(self, folder: Path) -> None:
         layer = folder / "foreign.tar"
-        self._run("foreign image", plan.foreign_argv(self._inputs.mirror, PurePosixPath(layer)))
+        self.run("foreign image", plan.foreign_argv(self._inputs.mirror, PurePosixPath(layer)))
         write_image(folder / "layout", plan.FOREIGN_IMAGE, layer)
 
     def _fill_tensorflow(self, folder: Path) -> None:
         keys = self._inputs.keys
         # buildah's storage must have the layers of every result of this kind, or the next set would get other ones.
         if self._cache.remove_full("tensorflow"):
-            self._run("storage emptied", ("buildah", "rmi", "--all", "--force"))
-        self._store_base()
-        self._build_dockerfile("TensorFlow layer", keys.tensorflow_reference, target="tensorflow")
-        self._export(keys.tensorflow_reference, folder / "layout")
+            self.run("storage emptied", ("buildah", "rmi", "--all", "--force"))
+        self.store_base()
+        self.build_dockerfile("TensorFlow layer", keys.tensorflow_reference, target="tensorflow")
+        self.export(keys.tensorflow_reference, folder / "layout")
         self._import(folder / "layout", folder / "containerd")
 
     def _fill_set(self, folder: Path) -> None:
@@ -211,16 +221,16 @@ class _Builder:
         tensorflow = self._cache.build("tensorflow", keys.tensorflow, self._fill_tensorflow)
         layout = folder / "layout"
         link_blobs(tensorflow / "layout", layout)
-        self._store_base()
+        self.store_base()
         for model, reference in self._inputs.models.items():
-            self._build_dockerfile(f"image {model}", reference, model=self._inputs.code[model])
-            self._export(reference, layout)
-        self._build_dockerfile("runtime image", plan.RUNTIME_IMAGE, dockerfile=_RUNTIME_DOCKERFILE)
-        self._export(plan.RUNTIME_IMAGE, layout)
+            self.build_dockerfile(f"image {model}", reference, model=self._inputs.code[model])
+            self.export(reference, layout)
+        self.build_dockerfile("runtime image", plan.RUNTIME_IMAGE, dockerfile=_RUNTIME_DOCKERFILE)
+        self.export(plan.RUNTIME_IMAGE, layout)
         image = self._inputs.models[plan.MODELS[0]]
         for reference, dockerfile in _ON_TOP.items():
-            self._build_dockerfile(f"image {reference}", reference, dockerfile=dockerfile, training_image=image)
-            self._export(reference, layout)
+            self.build_dockerfile(f"image {reference}", reference, dockerfile=dockerfile, training_image=image)
+            self.export(reference, layout)
         foreign = self._cache.build("foreign", keys.foreign, self._fill_foreign)
         link_blobs(foreign / "layout", layout)
         add_image(layout, *read_layout(foreign / "layout"))
@@ -238,20 +248,23 @@ class _Builder:
         in_registry = tuple((name.partition("/")[2], images[reference]) for name, reference in names)
         write_registry_storage(folder / "registry", layout, in_registry)
 
-    def _store_base(self) -> None:
+    def store_base(self) -> None:
+        """Bring the base image into buildah's storage."""
         keys = self._inputs.keys
         base = self._cache.build("base", keys.base, self._fill_base)
-        self._run("base image stored", plan.store_argv(PurePosixPath(base / "layout"), keys.base_reference))
+        self.run("base image stored", plan.store_argv(PurePosixPath(base / "layout"), keys.base_reference))
 
-    def _build_dockerfile(
+    def build_dockerfile(
         self,
         step: str,
         reference: str,
         target: str = "",
         model: str = "",
-        dockerfile: str = _DOCKERFILE,
+        dockerfile: str = DOCKERFILE,
         training_image: str = "",
+        helm_image: str = "",
     ) -> None:
+        """Build an image into buildah's storage."""
         context = self._write_context()
         build = plan.DockerfileBuild(
             dockerfile=PurePosixPath(context / dockerfile),
@@ -262,14 +275,15 @@ class _Builder:
             target=target,
             model=model,
             training_image=training_image,
+            helm_image=helm_image,
         )
-        self._run(step, plan.build_argv(build))
+        self.run(step, plan.build_argv(build))
 
     def _write_context(self) -> Path:
         """Write the files as they were read: a file that changes during the build must not get under the old key."""
         context = self._work / "context"
         if not context.exists():
-            for source in (*self._inputs.sources, plan.SourceFile(_DOCKERFILE, self._inputs.dockerfile.encode())):
+            for source in (*self._inputs.sources, plan.SourceFile(DOCKERFILE, self._inputs.dockerfile.encode())):
                 path = context / source.path
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(source.content)
@@ -283,8 +297,9 @@ class _Builder:
         config.write_text(plan.pip_config(os.environ))
         return plan.BuildSecrets(PurePosixPath(config), PurePosixPath(bundle))
 
-    def _export(self, reference: str, layout: Path) -> None:
-        self._run("  exported", plan.export_argv(reference, PurePosixPath(layout)))
+    def export(self, reference: str, layout: Path) -> None:
+        """Add an image of buildah's storage to a layout."""
+        self.run("  exported", plan.export_argv(reference, PurePosixPath(layout)))
 
     def _import(self, layout: Path, root: Path) -> None:
         start = time.monotonic()
@@ -295,7 +310,8 @@ class _Builder:
         link_held_blobs(root, blob_path(layout, ""))
         self._report(f"  imported into containerd: {time.monotonic() - start:.1f} s")
 
-    def _run(self, step: str, argv: tuple[str, ...]) -> None:
+    def run(self, step: str, argv: tuple[str, ...]) -> None:
+        """Run a tool, and report how long it took."""
         start = time.monotonic()
         run_tool(argv, self._tool_environment(), self._log)
         self._report(f"{step}: {time.monotonic() - start:.1f} s")

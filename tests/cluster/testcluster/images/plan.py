@@ -67,6 +67,8 @@ class DockerfileBuild:
     model: str = ""
     training_image: str = ""
     """What is built on top of, where that is not the base image."""
+    helm_image: str = ""
+    """Where helm comes from, if it is needed."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,8 @@ def build_argv(build: DockerfileBuild) -> tuple[str, ...]:
         argv.append(f"--build-arg=MODEL={build.model}")
     if build.training_image:
         argv.append(f"--build-arg=TRAINING_IMAGE={build.training_image}")
+    if build.helm_image:
+        argv.append(f"--build-arg=HELM_IMAGE={build.helm_image}")
     if build.target:
         argv.append(f"--target={build.target}")
     return (*argv, f"--tag={build.reference}", str(build.context))
@@ -176,6 +180,15 @@ def export_argv(reference: str, layout: PurePosixPath) -> tuple[str, ...]:
     return (
         *("skopeo", "copy", "--quiet", "--dest-oci-accept-uncompressed-layers"),
         *(f"containers-storage:{reference}", f"oci:{layout}:{reference}"),
+    )
+
+
+def push_argv(reference: str, layout: PurePosixPath, registry: str) -> tuple[str, ...]:
+    """Return the command that brings an image of an OCI layout, as it is, into a registry without TLS."""
+    target = f"docker://{registry}/{reference.partition('/')[2]}"
+    return (
+        *("skopeo", "copy", "--quiet", "--preserve-digests", "--dest-tls-verify=false"),
+        *(f"oci:{layout}:{reference}", target),
     )
 
 

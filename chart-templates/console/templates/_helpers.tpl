@@ -1,0 +1,76 @@
+{{- /* YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and of NEL it makes a space. */}}
+{{- define "<%= name %>.yaml" -}}
+{{- $yaml := toYaml . -}}
+{{- if or (not $yaml) (contains "\u0085" (toJson .)) -}}
+{{- fail (printf "a string holds a character that YAML cannot hold, such as DEL, NEL or U+FFFE: %s" (toJson .)) -}}
+{{- end -}}
+{{- $yaml -}}
+{{- end -}}
+
+{{- /* A number, also a large one from a values file, as text. */}}
+{{- define "<%= name %>.number" -}}
+{{- if kindIs "float64" . }}{{ int64 . | toString }}{{ else }}{{ toString . }}{{ end -}}
+{{- end -}}
+
+{{- /* What selects pods: (dict "context" $ "component" "console"). */}}
+{{- define "<%= name %>.selector" -}}
+app.kubernetes.io/name: {{ .context.Chart.Name | quote }}
+app.kubernetes.io/instance: {{ .context.Release.Name | quote }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{- /* Name and labels of an object: (dict "context" $ "component" "console"), perhaps with "name". */}}
+{{- define "<%= name %>.metadata" -}}
+name: {{ .name | default .context.Release.Name | quote }}
+labels:
+  {{- include "<%= name %>.selector" . | nindent 2 }}
+  app.kubernetes.io/part-of: {{ .context.Chart.Name | quote }}
+  app.kubernetes.io/managed-by: {{ .context.Release.Service | quote }}
+  helm.sh/chart: {{ printf "%s-%s" .context.Chart.Name (.context.Chart.Version | replace "+" "_") | trunc 63 | trimSuffix "-" | quote }}
+{{- end -}}
+
+{{- /* Where pods run, and as whom: an account without any right, whose token no pod gets. */}}
+{{- define "<%= name %>.pod" -}}
+serviceAccountName: {{ .Release.Name | quote }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: {{ int64 .Values.user }}
+  runAsGroup: {{ int64 .Values.user }}
+  seccompProfile: {type: RuntimeDefault}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . | quote }}
+  {{- end }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- include "<%= name %>.yaml" . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- include "<%= name %>.yaml" . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- /* What a container may do: nothing that it does not need. */}}
+{{- define "<%= name %>.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{- /* The container's image. */}}
+{{- define "<%= name %>.image" -}}
+{{- with .Values.image -}}
+{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ include "<%= name %>.number" .tag | default "latest" }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The Host header of the first address: the console answers no request without a name of its own. */}}
+{{- define "<%= name %>.host" -}}
+{{- first .Values.addresses | trimPrefix "https://" | trimPrefix "http://" -}}
+{{- end -}}
