@@ -20,7 +20,7 @@ from tests.cluster.testcluster.access import Access
 from tests.cluster.testcluster.cluster import Cluster
 from tests.cluster.testcluster.config import REGISTRY_PORT
 from tests.cluster.testcluster.images.console import push_console_image
-from tests.cluster.testcluster.releases import PROJECT, Release, merge_values, mnist_values
+from tests.cluster.testcluster.releases import PROJECT, Release, digits_values, merge_values
 from tests.cluster.testcluster.runs import CONTROLLED, TINY
 from tests.cluster.testcluster.users import make_user
 from tests.console.conftest import browser as browser
@@ -31,8 +31,8 @@ from tests.support.free_ports import find_free_port
 pytestmark = pytest.mark.cluster
 
 WAIT_MS = 90_000
-WAITING = {"command": ["sleep", "600"], "roles": {"chief": TINY, "worker": {"replicas": 0}, "ps": {"replicas": 0}}}
-VALUES = merge_values(mnist_values(), merge_values(CONTROLLED, {**WAITING, "strategy": {"type": "single"}}))
+WAITING = {"command": ["sleep", "600"], "roles": {"worker": {**TINY, "saveWaitSeconds": 0}}}
+VALUES = merge_values(digits_values(), merge_values(CONTROLLED, WAITING))
 LOOK = """
 import json, os, pathlib
 def read(path):
@@ -97,7 +97,7 @@ def opened(lasting_cluster: Cluster, admin: Access, namespace: str, helm4: Path,
         release = Release(admin, namespace, "con", make_family_chart("console", tmp_path), values)
         release.install()
         for place, name in ((namespace, "exp1"), (other, "exp2")):
-            Release(admin, place, name, PROJECT / "charts" / "mnist", VALUES).install()
+            Release(admin, place, name, PROJECT / "charts" / "digits", VALUES).install()
         users = {
             name: read_token(make_user(admin, place, name, role, tmp_path))
             for name, place, role in (("ada", namespace, "admin"), ("rea", namespace, "view"), ("bob", other, "edit"))
@@ -147,7 +147,7 @@ def test_users_of_a_cluster_have_their_own_rights(
     namespace, folder = opened.release.namespace, request.config.getoption("--screenshots")
     page = sign_in(browser, opened, "not-a-token-of-this-cluster")
     expect(page.get_by_role("alert")).to_contain_text("does not accept this token")
-    page.goto(f"{opened.address}/runs/cluster/{namespace}/exp1/mnist")
+    page.goto(f"{opened.address}/runs/cluster/{namespace}/exp1/digits")
     expect(page.locator("main")).to_contain_text("Paste your Kubernetes token")
     assert "exp1" not in page.content()
     if folder:
@@ -158,9 +158,9 @@ def test_users_of_a_cluster_have_their_own_rights(
     expect(ada.locator(".note")).to_contain_text(f"{opened.other} is not shown")
     assert "exp2" not in ada.content()
     expect(ada.get_by_role("heading", name="On this machine")).to_have_count(0)
-    ada.goto(f"{opened.address}/runs/cluster/{opened.other}/exp2/mnist")
+    ada.goto(f"{opened.address}/runs/cluster/{opened.other}/exp2/digits")
     expect(ada.locator("main")).to_contain_text('ada" cannot list resource')
-    ada.goto(f"{opened.address}/runs/cluster/{namespace}/exp1/mnist")
+    ada.goto(f"{opened.address}/runs/cluster/{namespace}/exp1/digits")
     act(ada, "Suspend")
     expect(ada.locator(".notice")).to_have_text("exp1: set run.desiredState=suspended")
 

@@ -1,6 +1,7 @@
 """A small API server for the program's tests: it lists the objects that a test puts there, by their labels.
 
-Plain HTTP on 127.0.0.1. It can refuse what a test says, answer nonsense, and be away; it changes nothing by itself.
+Plain HTTP on 127.0.0.1. It can refuse what a test says, answer nonsense, and be away; it changes nothing by itself. It
+can know users by their tokens.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ class SmallApi:
     """Plural, or a whole path → status code of every answer about it."""
     raw: tuple[int, str, bytes] | None = None
     """Status, content type and body of every answer, for servers that are no API."""
+    users: dict[str, str] = field(default_factory=dict)
+    """Token → user; no other token is accepted. Empty: every request is answered."""
+    allowed: dict[str, str] = field(default_factory=dict)
+    """User → the only namespace that the user may read."""
     encoding: str = ""
     """Content-Encoding that every answer states."""
     requests: list[str] = field(default_factory=list)
@@ -51,11 +56,16 @@ class SmallApi:
         path.write_text(json.dumps(document))
         return path
 
-    def answer(self, path: str) -> tuple[int, str, bytes]:
+    def answer(self, path: str, authorization: str = "") -> tuple[int, str, bytes]:
         self.requests.append(path)
         if self.raw is not None:
             return self.raw
+        user = self.users.get(authorization.removeprefix("Bearer "), "")
+        if self.users and not user:
+            return _json(401, {"kind": "Status", "message": "Unauthorized", "code": 401})
         where = urlsplit(path)
+        if where.path.endswith("/selfsubjectreviews"):
+            return _json(201, {"status": {"userInfo": {"username": user}}})
         query = {key: values[0] for key, values in parse_qs(where.query).items()}
         parts = where.path.strip("/").split("/")
         if parts[-1] == "log":
@@ -64,6 +74,8 @@ class SmallApi:
         if code := self.refused.get(plural) or self.refused.get(where.path):
             return _json(code, {"kind": "Status", "message": f"{plural} is forbidden: not for you", "code": code})
         namespace = parts[parts.index("namespaces") + 1] if "namespaces" in parts else ""
+        if self.allowed.get(user, namespace) != namespace:
+            return _json(403, {"kind": "Status", "message": f"User {user} cannot list {plural}", "code": 403})
         found = [
             each
             for each in self.objects.get(plural, ())
@@ -122,7 +134,7 @@ def serve_small_api() -> Iterator[SmallApi]:
 
         def do_GET(self) -> None:
             api.accepted.append(self.headers.get("Accept-Encoding", ""))
-            code, kind, body = api.answer(self.path)
+            code, kind, body = api.answer(self.path, self.headers.get("Authorization", ""))
             self.send_response(code)
             if api.encoding:
                 self.send_header("Content-Encoding", api.encoding)
@@ -131,6 +143,10 @@ def serve_small_api() -> Iterator[SmallApi]:
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            self.do_GET()
 
         def log_message(self, *_: Any) -> None:
             pass

@@ -15,8 +15,8 @@ from tests.cluster.testcluster.images.tool import run_tool
 
 _DOCKERFILE = "training-images/console/Dockerfile"
 _CONTEXT = (
-    *("training-images/console", "training-images/runtime", "training-images/sbom"),
-    *("chart-templates", "generator/trainchart"),
+    *(f"training-images/{name}" for name in ("console", "controller", "launcher", "runtime", "sbom", "serving")),
+    *("training-images/training", "chart-templates", "generator/trainchart"),
 )
 
 
