@@ -183,7 +183,9 @@ def test_a_zipapp_needs_the_standard_library_only(package: Path) -> None:
         for name, _ in imports(module):
             top = name.split(".")[0]
             allowed = top in sys.stdlib_module_names or top in ("trainchart_runtime", package.name)
-            assert allowed or "hatch" in module.name, f"{relative(module)} imports {name}"
+            # NVML is read where the image has its library, and left out elsewhere.
+            is_optional = top == "pynvml" and module.name == "use.py"
+            assert allowed or is_optional or "hatch" in module.name, f"{relative(module)} imports {name}"
 
 
 def test_the_training_library_needs_nothing_but_tensorflow() -> None:
@@ -250,7 +252,7 @@ def test_every_library_is_declared() -> None:
     assert {names.get(name, name) for name in foreign} <= declared
 
 
-@pytest.mark.parametrize("action", ["checkpoints", "list", "logs", "status", "wait"])
+@pytest.mark.parametrize("action", ["checkpoints", "list", "logs", "status", "top", "wait"])
 def test_looking_at_a_run_does_not_load_the_models_of_specs(action: str) -> None:
     """People on call wait for these commands, and pydantic takes as long as half of all that they need."""
     call = f"app(['{action}', '--help'], standalone_mode=False)"

@@ -18,6 +18,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.small_cluster.cluster_objects import NAMESPACE
 
+METRICS = "podmetrics"
+"""Key of what the metrics API knows, whose plural is that of pods; without it, there is no such API."""
+
 
 @dataclass
 class SmallApi:
@@ -70,7 +73,9 @@ class SmallApi:
         parts = where.path.strip("/").split("/")
         if parts[-1] == "log":
             return self._answer_log(parts[-2], query)
-        plural = parts[-1]
+        plural = METRICS if "metrics.k8s.io" in parts else parts[-1]
+        if plural == METRICS and plural not in self.objects:
+            return 404, "text/plain", b"404 page not found\n"
         if code := self.refused.get(plural) or self.refused.get(where.path):
             return _json(code, {"kind": "Status", "message": f"{plural} is forbidden: not for you", "code": code})
         namespace = parts[parts.index("namespaces") + 1] if "namespaces" in parts else ""

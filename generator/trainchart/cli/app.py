@@ -45,6 +45,7 @@ COMMANDS = {
         "console": "Open a web page about runs in the browser.",
         "list": "List the local runs and the runs of a cluster.",
         "status": "Show what a run does: phase, attempt, step, pods, problems.",
+        "top": "Show what training pods use, beside what they hold.",
         "compare": "Compare runs: settings that differ, results, last metrics.",
         "why": "Explain a run: what failed first, where, and what to do.",
         "logs": "Read the logs of a run, those of ended pods too.",

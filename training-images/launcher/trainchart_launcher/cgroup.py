@@ -1,4 +1,4 @@
-"""What the kernel did to this container for memory: how many processes it killed, and the limit they had.
+"""What the kernel did to this container for memory, and what the container uses.
 
 Read-only, and both versions of cgroups. Where nothing can be read nothing is known, and a kill stays a kill.
 """
@@ -9,6 +9,7 @@ import os
 from typing import Iterator, NamedTuple, Optional
 
 _MEBIBYTE = 1 << 20
+_COUNT_DIGITS = 20
 _NO_LIMIT = 1 << 60
 """Version 1 says "no limit" with a number near 2^63."""
 
@@ -19,10 +20,20 @@ class _Layout(NamedTuple):
     root: str
     events: str
     limit: str
+    memory: str
+    reclaimable: str
+    """Line of memory.stat with the file pages that the kernel drops first."""
 
 
-_V1 = _Layout("/sys/fs/cgroup/memory", "memory.oom_control", "memory.limit_in_bytes")
-_V2 = _Layout("/sys/fs/cgroup", "memory.events", "memory.max")
+_V1 = _Layout(
+    "/sys/fs/cgroup/memory",
+    "memory.oom_control",
+    "memory.limit_in_bytes",
+    "memory.usage_in_bytes",
+    "total_inactive_file",
+)
+_V2 = _Layout("/sys/fs/cgroup", "memory.events", "memory.max", "memory.current", "inactive_file")
+_V1_CPU = "/sys/fs/cgroup/cpuacct"
 
 
 class MemoryKills:
@@ -55,6 +66,52 @@ def read_limit_mib() -> Optional[int]:
             limit = int(text) if text.strip().isdigit() else _NO_LIMIT
             return None if limit >= _NO_LIMIT else limit // _MEBIBYTE
     return None
+
+
+def read_memory_bytes() -> Optional[int]:
+    """Return the working set as the kubelet counts it; None where it cannot be read."""
+    for folder, layout in _candidates():
+        used = _parse_number(_read(f"{folder}/{layout.memory}"))
+        if used is not None:
+            reclaimable = _find_number(_read(f"{folder}/memory.stat"), layout.reclaimable)
+            return max(used - (reclaimable or 0), 0)
+    return None
+
+
+def read_cpu_seconds() -> Optional[float]:
+    """Return the CPU time that the container has used; None where it cannot be read."""
+    for folder, layout in _candidates():
+        if layout is _V2:
+            used = _find_number(_read(f"{folder}/cpu.stat"), "usage_usec")
+            if used is not None:
+                return used / 1e6
+    for folder in _cpu_folders():
+        used = _parse_number(_read(f"{folder}/cpuacct.usage"))
+        if used is not None:
+            return used / 1e9
+    return None
+
+
+def _cpu_folders() -> Iterator[str]:
+    for line in _read("/proc/self/cgroup").splitlines():
+        controllers, _, path = line.partition(":")[2].partition(":")
+        if "cpuacct" in controllers.split(","):
+            yield os.path.normpath(_V1_CPU + path)
+            yield _V1_CPU
+
+
+def _find_number(text: str, wanted: str) -> Optional[int]:
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        if name == wanted:
+            return _parse_number(value)
+    return None
+
+
+def _parse_number(text: str) -> Optional[int]:
+    """Return a count of the kernel: 64 bits, so at most 20 digits."""
+    digits = text.strip()
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _COUNT_DIGITS else None
 
 
 def _subtract(now: Optional[int], before: Optional[int]) -> int:

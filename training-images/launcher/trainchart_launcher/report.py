@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Mapping, Optional
 
 from trainchart_launcher.console import print_line
 from trainchart_launcher.peers import PeerWatch
@@ -18,6 +18,7 @@ from trainchart_runtime.metrics_text import CONTENT_TYPE
 if TYPE_CHECKING:
     from trainchart_launcher.cgroup import MemoryKills
     from trainchart_launcher.fence import Fence
+    from trainchart_launcher.use import UseWatch
 
 
 class Report:
@@ -32,6 +33,7 @@ class Report:
         self._peers: Optional[PeerWatch] = None
         self._memory_kills: Optional[MemoryKills] = None
         self._seen_kills, self._memory_kill, self._killed_at = 0, "", 0.0
+        self._use: Optional[UseWatch] = None
         self._is_served = False
 
     def update(self, **changes: Any) -> None:
@@ -49,7 +51,7 @@ class Report:
         own = cluster.address(self._settings.task, cluster.status_port)
         host, _, port = self._settings.addresses.get(own, f":{cluster.status_port}").rpartition(":")
         pages = {
-            "/status": ("application/json", lambda query: self._render(dump_status)),
+            "/status": ("application/json", lambda query: self._render(dump_status, self._read_use())),
             "/metrics": (CONTENT_TYPE, lambda query: self._render(render_metrics)),
         }
         try:
@@ -91,9 +93,20 @@ class Report:
             self._memory_kill = f"{words} (seen at {stamp})"
             print_line(f"{self._settings.task}: {words}")
 
-    def _render(self, render: Any) -> str:
+    def _read_use(self) -> Mapping[str, Any]:
+        """Return what the container uses; nothing where that cannot be found out, which no reader must suffer from."""
+        try:
+            if self._use is None:
+                from trainchart_launcher.use import UseWatch
+
+                self._use = UseWatch()
+            return self._use.read()
+        except Exception:
+            return {}
+
+    def _render(self, render: Any, use: Optional[Mapping[str, Any]] = None) -> str:
         self._note_memory_kills()
-        peers, status = self._peers, self._status
+        peers, status = self._peers, self._status._replace(use=use)
         if self._memory_kills:
             status = status._replace(memory_kill=self._memory_kill, memory_killed_at=self._killed_at)
         if self._fence:

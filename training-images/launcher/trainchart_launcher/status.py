@@ -6,7 +6,7 @@ Pure rendering; report.py serves it.
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, NamedTuple, Sequence
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_runtime.metrics_text import Family, dump_families
 from trainchart_runtime.progress import Progress
@@ -49,6 +49,8 @@ class Status(NamedTuple):
     """Unix seconds at which the last of them was noticed."""
     silent_storage: str = ""
     """Why the program stands still, or is not started: the checkpoint storage does not answer."""
+    use: Optional[Mapping[str, Any]] = None
+    """What the container uses, in /status only."""
 
 
 def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]) -> str:
@@ -77,6 +79,7 @@ def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]
         "peersWaiting": [
             {"address": peer.address, "reason": peer.reason, "seconds": round(peer.seconds, 1)} for peer in peers
         ],
+        "use": dict(status.use or {}),
     }
     return json.dumps(document) + "\n"
 

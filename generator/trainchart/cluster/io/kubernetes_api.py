@@ -65,6 +65,8 @@ NAMESPACES = Kind("api/v1", "namespaces")
 NETWORK_POLICIES = Kind("apis/networking.k8s.io/v1", "networkpolicies")
 NODES = Kind("api/v1", "nodes")
 PODS = Kind("api/v1", "pods")
+POD_METRICS = Kind("apis/metrics.k8s.io/v1beta1", "pods")
+"""Of an add-on, metrics-server or another."""
 PERSISTENT_VOLUMES = Kind("api/v1", "persistentvolumes")
 POD_AUTOSCALERS = Kind("apis/autoscaling/v2", "horizontalpodautoscalers")
 ROLES = Kind("apis/rbac.authorization.k8s.io/v1", "roles")
