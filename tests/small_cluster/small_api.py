@@ -38,6 +38,8 @@ class SmallApi:
     """Token → user; no other token is accepted. Empty: every request is answered."""
     allowed: dict[str, str] = field(default_factory=dict)
     """User → the only namespace that the user may read."""
+    senders: list[str] = field(default_factory=list)
+    """User of each request, where users are known."""
     encoding: str = ""
     """Content-Encoding that every answer states."""
     requests: list[str] = field(default_factory=list)
@@ -64,6 +66,7 @@ class SmallApi:
         if self.raw is not None:
             return self.raw
         user = self.users.get(authorization.removeprefix("Bearer "), "")
+        self.senders.append(user)
         if self.users and not user:
             return _json(401, {"kind": "Status", "message": "Unauthorized", "code": 401})
         where = urlsplit(path)

@@ -287,7 +287,7 @@ class _RunWatch:
             return self.last.servers
         self._servers_at = time.monotonic() + _SERVERS_SECONDS
         with suppress(TrainchartError):
-            api, namespace = open_cluster(Place(self.scope.place.context, self.run.namespace))
+            api, namespace = open_cluster(self._address.place)
             return tuple(look_at_servers(api, namespace))
         return self.last.servers
 

@@ -45,26 +45,27 @@ def open_users_console(
     if not addresses and not port:
         raise UsageError("--sign-in token needs --address or --port", hint="such as --port 8080")
     origins = tuple(map(_parse_origin, addresses or [f"http://localhost:{port}"]))
-    read_entry(scope.place.context, os.environ)  # what is wrong with it is said at once
+    entry = read_entry(scope.place.context, os.environ)
     server, pages = load_server(), read_pages(takes_tokens=True)
-    with _make_folder() as folder:
-        server.serve_users(
-            Accounts(scope, folder).open, pages, read_console_files("static"), host, port, origins, tell=tell
-        )
+    with _make_folder() as folder, _without_kubeconfig(folder):
+        accounts = Accounts(scope, entry, folder)
+        server.serve_users(accounts.open, pages, read_console_files("static"), host, port, origins, tell=tell)
 
 
 class Accounts:
     """Makes accounts, each with a folder of its own."""
 
-    def __init__(self, scope: Scope, folder: Path) -> None:
-        self._scope, self._folder = scope, folder
+    def __init__(self, scope: Scope, entry: Entry, folder: Path) -> None:
+        """`entry` says which cluster it is."""
+        self._scope, self._entry, self._folder = scope, entry, folder
 
     def open(self, token: str) -> Account:
         """Return the account of a token. Raises Unauthorized, or another TrainchartError."""
-        entry = read_entry(self._scope.place.context, os.environ)
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         try:
-            place = replace(self._scope.place, context="", kubeconfig=str(_write_kubeconfig(folder, entry, token)))
+            place = replace(
+                self._scope.place, context="", kubeconfig=str(_write_kubeconfig(folder, self._entry, token))
+            )
             api, _ = open_cluster(place)
             user = read_reviewed_user(api)
         except BaseException:
@@ -129,6 +130,19 @@ def _write_kubeconfig(folder: Path, entry: Entry, token: str) -> Path:
     file.touch(mode=0o600)
     file.write_text(json.dumps(document), encoding="utf-8")
     return file
+
+
+@contextmanager
+def _without_kubeconfig(folder: Path) -> Iterator[None]:
+    """Take the kubeconfig out of reach: what is not done as a user of a session fails, and is not done as its user."""
+    before = os.environ.get("KUBECONFIG")
+    os.environ["KUBECONFIG"] = str(folder / "none")
+    try:
+        yield
+    finally:
+        os.environ.pop("KUBECONFIG")
+        if before is not None:
+            os.environ["KUBECONFIG"] = before
 
 
 @contextmanager

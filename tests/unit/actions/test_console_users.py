@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,9 +15,11 @@ from tests.small_cluster.small_api import SmallApi, serve_small_api
 from trainchart.actions import console_users
 from trainchart.actions.console import Scope
 from trainchart.actions.console_users import Accounts, open_users_console
-from trainchart.actions.support.cluster_access import Place
-from trainchart.console.views import RunRef
-from trainchart.errors import ToolError, Unauthorized, UsageError
+from trainchart.actions.support.cluster_access import Place, open_cluster
+from trainchart.cluster.io.kubeconfig import read_entry
+from trainchart.console.accounts import OpenAccount
+from trainchart.console.views import RunRef, ServerRef
+from trainchart.errors import ClusterError, ToolError, Unauthorized, UsageError
 from trainchart.helm.io.upgrade import HelmUpgrade, render_upgrade, run_upgrade
 from trainchart.reports.report import CLUSTER, LOCAL
 
@@ -45,7 +48,7 @@ def accounts(api: SmallApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / "sessions").mkdir()
     scope = Scope(Place(), tmp_path / "runs", namespaces=("team-a", "team-b"))
-    return Accounts(scope, tmp_path / "sessions")
+    return Accounts(scope, read_entry("", os.environ), tmp_path / "sessions")
 
 
 @pytest.fixture
@@ -83,6 +86,33 @@ def test_the_kubeconfig_of_the_console_gives_no_rights(accounts: Accounts) -> No
     assert accounts.open("ada-token").source.watch_list(CLUSTER)().notes
     with pytest.raises(Unauthorized):
         accounts.open("wrong")
+
+
+def test_all_that_is_read_is_read_as_the_user(accounts: Accounts, api: SmallApi) -> None:
+    source = accounts.open("ada-token").source
+    assert source.watch_list(CLUSTER)().reports
+    assert source.watch_run(RUN)().report is not None
+    source.watch_servers()()
+    source.watch_server(ServerRef("team-a", "digits-prod"))()
+    source.act(RUN, "stop")
+    assert any("deployments" in path for path in api.requests)
+    assert set(api.senders) == {"ada"}
+
+
+def test_what_has_no_session_reaches_no_cluster(api: SmallApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = str(api.write_kubeconfig(tmp_path / "kubeconfig", token="own-token"))
+    monkeypatch.setenv("KUBECONFIG", file)
+    served: list[str] = []
+
+    def serve(open_account: OpenAccount, *_: object, **__: object) -> None:
+        with pytest.raises(ClusterError, match="there is no kubeconfig"):
+            open_cluster(Place())
+        served.append(open_account("ada-token").user)
+
+    monkeypatch.setattr(console_users, "load_server", lambda: SimpleNamespace(serve_users=serve))
+    open_users_console(Scope(Place(), tmp_path), "127.0.0.1", 8080, [], tell=print)
+    assert served == ["ada"]
+    assert os.environ["KUBECONFIG"] == file
 
 
 def test_local_runs_are_not_shown(accounts: Accounts) -> None:
