@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from trainchart_serving import content
 from trainchart_serving.content import SUMS_FILE, dump_sums, hash_content, read_sums
 from trainchart_serving.fetch import main
 
@@ -64,6 +65,18 @@ def test_damage_is_named_by_file(export: Path, tmp_path: Path, capsys: pytest.Ca
     assert main([str(export), str(target), content]) == 1
     assert "changed: variables/variables.index" in capsys.readouterr().err
     assert not target.exists()
+
+
+def test_links_that_repeat_folders_end(
+    export: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(content, "_MOST_FILES", 100)
+    expected = pin(export)
+    for name in ("a", "b"):
+        (export / name).symlink_to(".")
+    assert main([str(export), str(tmp_path / "1"), expected]) == 1
+    assert "more than 100 files and folders, or links that repeat them" in capsys.readouterr().err
+    assert not (tmp_path / "1").exists()
 
 
 def test_an_export_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,11 @@ from trainchart.helm.rendering import Rendering
 FAMILY = "model-server"
 _OURS = ("--model_base_path", "--version", "--content", "--host", "--port", "--rest_api_port")
 """Arguments of the server that are others on this machine."""
+_SETTABLE = {
+    *("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "TF_CPP_MIN_LOG_LEVEL", "TF_ENABLE_ONEDNN_OPTS"),
+    *("TF_FORCE_GPU_ALLOW_GROWTH", "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_USE_LEGACY_KERAS"),
+}
+"""Variables that a chart, which may be another's, sets for a program on this machine: others could run commands."""
 _TARGET = re.compile(r"/models/(?P<name>[^/]+)/(?P<version>[0-9]{1,19})")
 _CLAIM_FOLDER = "/source/"
 
@@ -74,7 +79,15 @@ def _choose_arguments(server: Mapping[str, Any], notes: list[str]) -> list[str]:
         left_out = f", without its arguments {' '.join(given)}" if given else ""
         notes.append(f"the chart starts the program of TensorFlow Serving; here trainchart's server answers{left_out}")
         return []
-    return [argument for argument in given if argument.partition("=")[0] not in (*_OURS, "--model_name")]
+    chosen, waiting = [], iter(given)
+    for argument in waiting:
+        flag, equals, _ = argument.partition("=")
+        # The server takes dashes for underscores.
+        if f"--{flag[2:].replace('-', '_')}" not in (*_OURS, "--model_name"):
+            chosen.append(argument)
+        elif not equals:
+            next(waiting, None)  # its value
+    return chosen
 
 
 def _read_environment(server: Mapping[str, Any], notes: list[str]) -> dict[str, str]:
@@ -83,6 +96,8 @@ def _read_environment(server: Mapping[str, Any], notes: list[str]) -> dict[str, 
         name = str(mapping_at({"env": entry}, "env").get("name", ""))
         if "valueFrom" in entry:
             notes.append(f"the variable {name} stays as it is here: the chart takes it from an object of the cluster")
-        elif name not in ("MODEL_NAME", "MODEL_BASE_PATH"):
+        elif name in _SETTABLE:
             found[name] = str(entry.get("value", ""))
+        elif name not in ("MODEL_NAME", "MODEL_BASE_PATH"):
+            notes.append(f"the variable {name} of the chart is left out: set it yourself if the server needs it here")
     return found

@@ -73,18 +73,42 @@ def test_an_export_that_cannot_be_copied_is_named(tmp_path: Path) -> None:
     export = tmp_path / "export"
     add_export(export, 2000.0)
     os.mkfifo(export / "pipe")
-    with pytest.raises(ToolError, match=r"cannot copy .*: .*pipe") as refusal:
+    with pytest.raises(ToolError, match=r"cannot copy .*: .*pipe"):
         copy_model(ServedModel("a", 1, str(export), ""), tmp_path / "copy" / "1")
-    assert "TMPDIR" in refusal.value.hint
 
 
-def test_a_device_is_not_copied(tmp_path: Path) -> None:
-    """Some have no end, and would fill the disk."""
+@pytest.mark.parametrize("target", ["/dev/null", "/etc/hostname", "/", ".", "../beside", "variables"])
+def test_no_link_leads_out_of_an_export_or_repeats_it(tmp_path: Path, target: str) -> None:
+    """A training wrote it: a device has no end, a folder may hold itself, and other files are not the model's."""
     export = tmp_path / "export"
     add_export(export, 2000.0)
-    (export / "zero").symlink_to("/dev/null")
-    with pytest.raises(ToolError, match=r"cannot copy .*: .*zero is not a file"):
+    (export / "variables").mkdir()
+    (tmp_path / "beside").write_text("secret")
+    (export / "link").symlink_to(target)
+    with pytest.raises(ToolError, match=r"cannot copy .*link is a link that leads elsewhere, or no file"):
         copy_model(ServedModel("a", 1, str(export), ""), tmp_path / "copy" / "1")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_link_to_a_file_of_the_export_is_copied_as_a_file(tmp_path: Path) -> None:
+    export = tmp_path / "export"
+    add_export(export, 2000.0)
+    (export / "same.pb").symlink_to("saved_model.pb")
+    (tmp_path / "chosen").symlink_to("export")
+    copy = tmp_path / "copy" / "1"
+    copy_model(ServedModel("a", 1, str(tmp_path / "chosen"), ""), copy)
+    assert not (copy / "same.pb").is_symlink()
+    assert (copy / "same.pb").read_bytes() == (export / "saved_model.pb").read_bytes()
+
+
+def test_an_export_larger_than_the_disk_is_refused_at_once(tmp_path: Path) -> None:
+    export = tmp_path / "export"
+    add_export(export, 2000.0)
+    with (export / "sparse").open("wb") as file:
+        file.truncate(2**43)
+    with pytest.raises(ToolError, match=r"it has [0-9]+ bytes, and [0-9]+ are free") as refusal:
+        copy_model(ServedModel("a", 1, str(export), ""), tmp_path / "copy" / "1")
+    assert "TMPDIR" in refusal.value.hint
 
 
 @pytest.mark.parametrize(

@@ -47,16 +47,30 @@ def test_a_model_elsewhere_has_no_claim() -> None:
 
 
 def test_what_only_a_cluster_knows_is_noted() -> None:
-    env = [{"name": "A", "value": "b"}, {"name": "KEY", "valueFrom": {"secretKeyRef": {}}}]
+    env = [{"name": "OMP_NUM_THREADS", "value": "2"}, {"name": "KEY", "valueFrom": {"secretKeyRef": {}}}]
     server = read_chart_server(render(containers=[{**SERVER, "env": env}]))
-    assert server.environment == {"A": "b"}
+    assert server.environment == {"OMP_NUM_THREADS": "2"}
     assert server.notes == ("the variable KEY stays as it is here: the chart takes it from an object of the cluster",)
 
 
+@pytest.mark.parametrize("name", ["PYTHONWARNINGS", "BROWSER", "PATH", "LD_PRELOAD", "XLA_FLAGS", "TF_NUM_X"])
+def test_a_chart_sets_no_variable_that_could_run_a_command(name: str) -> None:
+    server = read_chart_server(render(containers=[{**SERVER, "env": [{"name": name, "value": "x"}]}]))
+    assert server.environment == {}
+    (note,) = server.notes
+    assert note.startswith(f"the variable {name} of the chart is left out")
+
+
+@pytest.mark.parametrize("given", [["--model-base-path=/x"], ["--rest-api-port", "1"], ["--host=::", "--version=7"]])
+def test_a_chart_does_not_say_where_the_server_is(given: list[str]) -> None:
+    server = read_chart_server(render(containers=[{**SERVER, "args": [*given, "--max-batch-size=4"]}]))
+    assert server.arguments == ("--max-batch-size=4",)
+
+
 def test_ours_stands_for_the_program_of_tensorflow_serving() -> None:
-    env = [{"name": "MODEL_NAME", "value": "digits"}, {"name": "A", "value": "b"}]
+    env = [{"name": "MODEL_NAME", "value": "digits"}, {"name": "OMP_NUM_THREADS", "value": "2"}]
     server = read_chart_server(render(containers=[{"name": "server", "args": ["--flag"], "env": env}]))
-    assert (server.arguments, server.environment) == ((), {"A": "b"})
+    assert (server.arguments, server.environment) == ((), {"OMP_NUM_THREADS": "2"})
     assert server.notes[0].endswith("here trainchart's server answers, without its arguments --flag")
 
 

@@ -17,6 +17,7 @@ SUMS_FILE = "SHA256SUMS"
 """As the training library writes it into its exports; `sha256sum -c` checks it."""
 _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 _PREFIX = "sha256:"
+_MOST_FILES = 100_000
 
 Stamp = tuple[tuple[str, int, int], ...]
 """Path, size and time of every file: what tells at little cost whether a version has changed."""
@@ -24,12 +25,12 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 def read_stamp(folder: Path) -> Stamp:
     """Return the files of a version with size and time of change."""
-    return tuple((name, *_read_size_and_time(folder / name)) for name in _list_files(folder))
+    return tuple((name, *_read_size_and_time(folder / name)) for name in list_files(folder))
 
 
 def read_sums(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every file of a version but its list, by path."""
-    return {name: _hash_file(folder / name) for name in _list_files(folder) if name != SUMS_FILE}
+    return {name: _hash_file(folder / name) for name in list_files(folder) if name != SUMS_FILE}
 
 
 def dump_sums(sums: Mapping[str, str]) -> str:
@@ -89,11 +90,18 @@ def _lost(message: str) -> ServingError:
     return ServingError(Code.DATA_LOSS, message)
 
 
-def _list_files(folder: Path) -> list[str]:
-    found = []
+def list_files(folder: Path) -> list[str]:
+    """Return the paths of a version's files.
+
+    Raises:
+        ServingError: there are very many; links may repeat folders without end.
+    """
+    found: list[str] = []
     # What a link leads to counts as the file: a claim's and a ConfigMap's files are often links.
-    for root, _, names in os.walk(folder, followlinks=True):
+    for seen, (root, _, names) in enumerate(os.walk(folder, followlinks=True)):
         found += [os.path.relpath(os.path.join(root, name), folder) for name in names]  # noqa: PTH118
+        if max(seen, len(found)) > _MOST_FILES:
+            raise _lost(f"the version has more than {_MOST_FILES} files and folders, or links that repeat them")
     return sorted(found, key=os.fsencode)
 
 

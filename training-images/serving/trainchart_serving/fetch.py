@@ -6,12 +6,14 @@ none.
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import sys
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from trainchart_serving.content import SUMS_FILE, check_content, check_sums, parse_sums
+from trainchart_serving.content import SUMS_FILE, check_content, check_sums, list_files, parse_sums
 from trainchart_serving.failures import Code, ServingError
 
 USAGE = "usage: python3 -m trainchart_serving.fetch SOURCE TARGET CONTENT_HASH"
@@ -38,9 +40,19 @@ def fetch(source: str, target: Path, content: str) -> None:
     elif "://" in source:
         _download(source, draft)
     else:
-        shutil.copytree(source, draft)
+        _copy(Path(source), draft)
     check_content(draft, content)
     draft.rename(target)
+
+
+def _copy(source: Path, target: Path) -> None:
+    if not source.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
+    for name in list_files(source):
+        if not (source / name).is_file():
+            raise OSError(f"{source / name} is no file")
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source / name, target / name)
 
 
 def _download_listed(source: str, target: Path, content: str) -> None:

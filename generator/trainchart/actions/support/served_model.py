@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import Error, SpecialFileError, copy2, copytree
+from shutil import copy2, disk_usage
 from typing import Any
 
 from trainchart.actions.support.chart_input import read_chart_files
@@ -38,6 +40,8 @@ _RELEASE = "served"
 _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 """Of a model, as in charts of the family model-server."""
 _RECORD_LIMIT = 1024 * 1024
+_MOST_FILES = 100_000
+"""Of an export, and of folders that are searched for exports."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ def _list_exports(folder: Path, record: Mapping[str, Any]) -> Iterator[Export]:
     own = (str(path) for path in (chosen.values() if isinstance(chosen, Mapping) else ()))
     places |= {path: since for path in own if "\0" not in path}
     for place, oldest in places.items():
-        for parent, _, names in walk(place):
+        for parent, _, names in itertools.islice(walk(place), _MOST_FILES):
             if MARK not in names or not is_in_place(parent):
                 continue
             # A training that goes on may replace it just now.
@@ -224,21 +228,48 @@ def copy_model(model: ServedModel, target: Path) -> None:
     if "://" in model.source:
         _download(model, target)
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        copytree(model.source, target, copy_function=_copy_file)
-    except (OSError, Error) as error:
-        # copytree tells all that went wrong as (source, target, reason).
-        first = error.args[0][0][2] if isinstance(error, Error) else error.strerror or error
+        source = Path(model.source).resolve()
+        sizes = _list_files(source)
+        target.mkdir(parents=True)
+        needed, free = sum(sizes.values()), disk_usage(target).free
+        if needed > free:
+            raise OSError(f"it has {needed} bytes, and {free} are free")
+        for file in sizes:
+            copy = target / file.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy2(file, copy)
+    except OSError as error:
         hint = "try again; TMPDIR=FOLDER names another place for the copy"
-        raise ToolError(f"cannot copy {model.source} to {target}: {first}", hint=hint) from error
+        raise ToolError(f"cannot copy {model.source} to {target}: {error.strerror or error}", hint=hint) from error
 
 
-def _copy_file(source: str, target: str) -> None:
-    """Copy a file, also one that a link leads to. A device may have no end."""
-    if not Path(source).is_file():
-        raise SpecialFileError(f"{source} is not a file")
-    copy2(source, target)
+def _list_files(source: Path) -> dict[Path, int]:
+    """Return the files of an export with their sizes; a training wrote it, so no link in it may lead elsewhere.
+
+    Raises:
+        ToolError: it holds what is no file of its own, or very many files.
+        OSError: it cannot be read.
+    """
+    found: dict[Path, int] = {}
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for parent, folders, names in walk(source, on_error=refuse):
+        entries = [Path(parent, name) for name in names]
+        linked = [path for path in map(Path(parent).joinpath, folders) if path.is_symlink()]
+        for path in (*entries, *linked):
+            status = path.stat()
+            if not stat.S_ISREG(status.st_mode) or not path.resolve().is_relative_to(source):
+                raise ToolError(
+                    f"cannot copy the export: {path} is a link that leads elsewhere, or no file",
+                    hint="copy the export with cp -rL, and serve the copy of a chart with --model",
+                )
+            found[path] = status.st_size
+        if len(found) > _MOST_FILES:
+            raise ToolError(f"cannot copy the export {source}: it has more than {_MOST_FILES} files")
+    return found
 
 
 def _download(model: ServedModel, target: Path) -> None:
