@@ -91,7 +91,8 @@ class RunSource:
         return _RunWatch(self._scope, run, self._keep_points).read
 
     def watch_servers(self) -> Callable[[], ServersView]:
-        return watch_servers(self._scope.place, _in_words, everywhere=self._scope.everywhere)
+        scope = self._scope
+        return watch_servers(scope.place, _in_words, everywhere=scope.everywhere, namespaces=scope.namespaces)
 
     def watch_server(self, server: ServerRef) -> Callable[[], ServerView]:
         return ServerWatch(self._scope.place, server, _in_words).read

@@ -10,24 +10,24 @@ from trainchart.actions.promote import read_history
 from trainchart.actions.support.cluster_access import Place, open_cluster
 from trainchart.actions.support.model_servers import look_at_server, look_at_servers
 from trainchart.console.views import ServerRef, ServersView, ServerView
-from trainchart.errors import NotFound, TrainchartError
+from trainchart.errors import Forbidden, NotFound, TrainchartError
 from trainchart.promotion.history import Entry
+from trainchart.promotion.servers import ServerState
 
 _HISTORY_SECONDS = 15.0
 """Between two readings of a history that shows no change: each of Helm's records holds a chart."""
 
 
 def watch_servers(
-    place: Place, in_words: Callable[[TrainchartError], str], *, everywhere: bool
+    place: Place, in_words: Callable[[TrainchartError], str], *, everywhere: bool, namespaces: tuple[str, ...] = ()
 ) -> Callable[[], ServersView]:
-    """Return what reads the model servers in one request, without Helm's records."""
+    """Return what reads the model servers in one request, without Helm's records; of several namespaces in one each."""
     last = ServersView()
 
     def read() -> ServersView:
         nonlocal last
         try:
-            api, namespace = open_cluster(place)
-            servers = look_at_servers(api, "" if everywhere else namespace)
+            servers = _look(place, () if everywhere else namespaces, everywhere=everywhere)
         except TrainchartError as error:
             last = replace(last, error=in_words(error))
         else:
@@ -35,6 +35,23 @@ def watch_servers(
         return last
 
     return read
+
+
+def _look(place: Place, namespaces: tuple[str, ...], *, everywhere: bool) -> list[ServerState]:
+    """Return the servers of those of several namespaces that may be read. Raises ClusterError, also where none may."""
+    api, own = open_cluster(place)
+    if not namespaces:
+        return list(look_at_servers(api, "" if everywhere else own))
+    servers: list[ServerState] = []
+    refusals: list[Forbidden] = []
+    for namespace in namespaces:
+        try:
+            servers += look_at_servers(api, namespace)
+        except Forbidden as error:
+            refusals.append(error)
+    if len(refusals) == len(namespaces):
+        raise refusals[0]
+    return servers
 
 
 @dataclass

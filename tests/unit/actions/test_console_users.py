@@ -99,6 +99,13 @@ def test_all_that_is_read_is_read_as_the_user(accounts: Accounts, api: SmallApi)
     assert set(api.senders) == {"ada"}
 
 
+def test_model_servers_of_all_readable_namespaces_are_shown(accounts: Accounts, api: SmallApi) -> None:
+    for name in ("ada", "bob"):
+        assert accounts.open(f"{name}-token").source.watch_servers()().error == ""
+    api.allowed["bob"] = "team-c"
+    assert "User bob cannot list" in accounts.open("bob-token").source.watch_servers()().error
+
+
 def test_what_has_no_session_reaches_no_cluster(api: SmallApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = str(api.write_kubeconfig(tmp_path / "kubeconfig", token="own-token"))
     monkeypatch.setenv("KUBECONFIG", file)
