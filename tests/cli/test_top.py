@@ -64,7 +64,7 @@ def test_top_shows_use_beside_requests(api: SmallApi, told: dict[str, Any], tmp_
     gpu = {"memoryBytes": 5 * GIBIBYTE, "memoryTotalBytes": 16 * GIBIBYTE, "utilization": 7}
     told["exp1-mnist-worker-0"] = [{"cpu": 9.0, "gpus": [gpu]}]
     told["exp1-mnist-worker-1"] = [{"memoryBytes": GIBIBYTE}, {"cpu": 0.25, "memoryBytes": GIBIBYTE}]
-    heading, chief, _, worker0, worker1, note = call(api, tmp_path).splitlines()
+    heading, chief, _, worker0, worker1, note, _ = call(api, tmp_path).splitlines()
     assert heading.split() == ["POD", "ROLE", "CPU", "CPU-REQUEST", "MEMORY", "MEMORY-LIMIT", "GPU-USE", "GPUS"]
     assert chief.endswith(" -") and chief.split()[:4] == ["exp1-mnist-chief-0", "chief", "1.50", "2.00"]
     assert worker0.split()[2:8] == ["1.50", "2.00", "3.0", "GiB", "8.0", "GiB"], "the metrics API comes first"
@@ -149,6 +149,20 @@ def test_top_of_an_empty_namespace_is_no_error(api: SmallApi, tmp_path: Path) ->
     done = run_to(api, tmp_path, "top")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "no training pods here; -A looks everywhere\n")
     assert json.loads(run_to(api, tmp_path, "top", "--format=json").stdout) == {"pods": [], "notes": []}
+
+
+def test_top_says_what_a_user_may_not_list(api: SmallApi, tmp_path: Path) -> None:
+    api.refused["pods"] = 403
+    done = run_to(api, tmp_path, "top")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "note: exp1/mnist: could not find out pods (forbidden)\n"
+
+
+def test_top_says_why_gpu_use_is_missing(api: SmallApi, told: dict[str, Any], tmp_path: Path) -> None:
+    told["exp1-mnist-worker-0"] = [{"cpu": 1.0}]
+    assert "note: some launchers report no GPUs: the training image has no nvidia-ml-py" in call(api, tmp_path)
+    told["exp1-mnist-worker-0"] = [{"cpu": 1.0, "gpus": [{"utilization": 5}]}]
+    assert "report no GPUs" not in call(api, tmp_path)
 
 
 def test_pods_beyond_the_time_limit_are_not_asked(

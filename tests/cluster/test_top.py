@@ -10,6 +10,8 @@ import pytest
 
 from tests.cluster.test_cli_releases import trainchart
 from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.cluster import Cluster
+from tests.cluster.testcluster.metrics_server import run_metrics_server
 from tests.cluster.testcluster.releases import PROJECT, Release, merge_values, mnist_values
 from tests.cluster.testcluster.runs import CONTROLLED, TINY
 from tests.cluster.testcluster.users import make_user
@@ -69,3 +71,17 @@ def test_a_user_without_port_forward_sees_requests_and_why(release: Release, tmp
     found = read_top(release, user)
     assert [(pod["cpu"], pod["cpuRequest"]) for pod in found["pods"]] == [(None, 0.01)] * 4
     assert any("may not be asked" in note and "portforward" in note for note in found["notes"])
+
+
+@pytest.mark.long
+def test_the_metrics_api_comes_first_where_there_is_one(lasting_cluster: Cluster, release: Release) -> None:
+    def read(_: object) -> dict[str, Any] | None:
+        found = read_top(release, release.access)
+        return found if {pod["source"] for pod in found["pods"]} == {"metrics-api"} else None
+
+    with run_metrics_server(lasting_cluster, release.access):
+        found = release.access.wait_for(read, "metrics of all pods", namespace=release.namespace)
+    pods = {pod["pod"].removeprefix("exp1-mnist-"): pod for pod in found["pods"]}
+    assert pods["worker-0"]["cpu"] > pods["chief-0"]["cpu"] >= 0
+    assert 24 << 20 < pods["ps-0"]["memoryBytes"] <= 64 << 20
+    assert found["notes"] == ["CPU and memory from the metrics API (all containers of a pod)"]

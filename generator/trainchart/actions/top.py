@@ -26,6 +26,7 @@ from trainchart.reports.report import TrainingKey
 _ASKED_AT_ONCE = 16
 _ASK_SECONDS = 30.0
 """All pods together; those that come later are not asked."""
+_NO_GPU_USE = "some launchers report no GPUs: the training image has no nvidia-ml-py, or NVML does not know these GPUs"
 _SECOND_LOOK_SECONDS = 1.0
 """A launcher measures CPU from one look to the next, and reads GPUs between them."""
 
@@ -60,6 +61,8 @@ def read_top(place: Place, releases: Sequence[str], *, everywhere: bool) -> TopR
         notes += reasons
     launchers = _Launchers(api, objects)
     told = launchers.ask([line for line in lines if _needs_launcher(line, measured)])
+    if any(line.pod.gpus and (use := told.get(_key(line))) and not use.gpus for line in lines):
+        notes.append(_NO_GPU_USE)
     merged = (replace(line, use=_merge(measured.get(_key(line)), told.get(_key(line)))) for line in lines)
     return TopReport(tuple(merged), tuple(dict.fromkeys([*notes, *launchers.reasons])))
 

@@ -58,6 +58,7 @@ def _top(
     elif not report.pods:
         for note in report.notes:
             print_note(f"note: {note}")
-        print_note("no training pods" if everywhere or releases else "no training pods here; -A looks everywhere")
+        if not report.notes:
+            print_note("no training pods" if everywhere or releases else "no training pods here; -A looks everywhere")
     else:
         print_line("\n".join(top_lines(report, with_namespace=everywhere)))
