@@ -225,7 +225,10 @@ def test_restricted_egress_leaves_peers_dns_and_what_is_listed(chart: Path) -> N
     assert {port["port"] for port in dns["ports"]} == {53, 5353} and {"podSelector": {}} not in dns["to"]
     assert listed == {"to": [{"ipBlock": {"cidr": "192.0.2.0/24"}}], "ports": [{"port": 443}]}
     assert controllers["policyTypes"] == ["Egress"]
-    assert controllers["egress"] == [{"to": [{"ipBlock": {"cidr": "198.51.100.7/32"}}]}]
+    assert controllers["egress"] == [
+        {"to": [{"ipBlock": {"cidr": "198.51.100.7/32"}}]},
+        {"ports": [{"port": 443, "protocol": "TCP"}]},
+    ]
     chosen = [
         owner.kind
         for owner, pod in pods(rendering)

@@ -26,43 +26,6 @@ true
 {{- end -}}
 {{- end -}}
 
-{{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
-{{- define "lstm.runSettings" -}}
-{{- $objects := list (printf "Service %s" (include "lstm.serviceName" .)) -}}
-{{- if .Values.networkPolicy.enabled -}}
-{{- $objects = append $objects (printf "NetworkPolicy %s" (include "lstm.serviceName" .)) -}}
-{{- end -}}
-{{- $queue := dict -}}
-{{- with .Values.run.queue -}}
-{{- $queue = dict "queue" . "queuePriorityClass" $.Values.run.queuePriorityClass "workload" (include "lstm.workloadName" $) -}}
-{{- end -}}
-{{- toJson (merge $queue (dict
-  "objects" $objects
-  "maxRestarts" (int64 .Values.run.maxRestarts)
-  "startDeadlineSeconds" (include "lstm.seconds" .Values.run.startDeadline | int64)
-  "evaluatorGraceSeconds" (include "lstm.seconds" .Values.run.evaluatorGrace | int64)
-  "activeDeadlineSeconds" (include "lstm.seconds" .Values.run.activeDeadline | int64)
-  "desiredState" .Values.run.desiredState
-  "onChange" .Values.run.onChange
-  "forceDeleteLostPods" .Values.run.forceDeleteLostPods
-  "selector" (dict "app.kubernetes.io/name" .Chart.Name "app.kubernetes.io/instance" .Release.Name "trainchart/training" "true")
-)) -}}
-{{- end -}}
-
-{{- /*
-Hash of all that the run depends on: the pods, the cluster, and how it is to be treated. It changes the Job's name, so that
-a new controller follows a new plan, and stands in the record's ConfigMap, so that an old one knows that it was replaced.
-*/}}
-{{- define "lstm.planId" -}}
-{{- $parts := list (include "lstm.runSettings" .) (include "lstm.cluster" .) -}}
-{{- range $role, $settings := .Values.roles -}}
-{{- $arguments := dict "context" $ "role" $role "settings" $settings "component" $role -}}
-{{- $parts = append $parts (include "lstm.podTemplate" $arguments) -}}
-{{- end -}}
-{{- /* A letter first: some readers of YAML take 12e3456 for a number. */}}
-{{- printf "p%s" (join "\n" $parts | sha256sum | trunc 15) -}}
-{{- end -}}
-
 {{- /*
 The name holds the hash of the Job's text: a Job cannot be changed, only replaced. (dict "context" $ "spec" what
 controllerSpec gives)
@@ -123,6 +86,12 @@ template:
             value: ":{{ int64 .Values.service.statusPort }}"
           - name: NVIDIA_VISIBLE_DEVICES
             value: void
+          {{- if .Values.run.notify.secret }}
+          {{- $proxies := pick .Values.env "HTTP_PROXY" "HTTPS_PROXY" "NO_PROXY" "http_proxy" "https_proxy" "no_proxy" }}
+          {{- with include "lstm.userEnv" (dict "layers" (list (dict "path" "env" "env" $proxies)) "drops" true) }}
+          {{- . | nindent 10 }}
+          {{- end }}
+          {{- end }}
         ports:
           - name: status
             containerPort: {{ int64 .Values.service.statusPort }}
@@ -137,9 +106,23 @@ template:
           - name: config
             mountPath: /etc/trainchart
             readOnly: true
+          {{- if .Values.run.notify.secret }}
+          - name: notify
+            mountPath: /etc/trainchart-notify
+            readOnly: true
+          {{- end }}
     volumes:
       - name: config
         configMap:
           name: {{ include "lstm.clusterName" . }}
+      {{- with .Values.run.notify }}
+      {{- if .secret }}
+      - name: notify
+        secret:
+          secretName: {{ .secret | quote }}
+          optional: true
+          items: [{key: {{ .key | quote }}, path: url}]
+      {{- end }}
+      {{- end }}
 {{- end -}}
 {{- end -}}

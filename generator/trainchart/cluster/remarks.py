@@ -20,7 +20,7 @@ from trainchart_runtime.cluster import deciding_tasks
 from trainchart_runtime.contract import KUEUE_LABEL
 from trainchart_runtime.pod_causes import CHANGE_REFUSED, UNSCHEDULABLE
 from trainchart_runtime.run.judge import list_names
-from trainchart_runtime.run.state import ENDED_PHASES, RUNNING, STARTING, STOPPING, VERDICTS, RunState
+from trainchart_runtime.run.state import ENDED_PHASES, NOTICE_SENT, RUNNING, STARTING, STOPPING, VERDICTS, RunState
 
 _STOP_SECONDS = 120.0
 """A run controller scales the roles to zero one after the other, as soon as the run is over."""
@@ -68,6 +68,7 @@ def find_remarks(
     elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
     remarks += _find_late_stop(report, pods)
+    remarks += _find_lost_notice(record, report.now)
     scalers = [*describe_autoscalers(report, seen, sets), *describe_scalers(listed(seen.sets))]
     remarks += scalers
     remarks += find_oddities(report, seen, record, sets, is_scaled=bool(scalers))
@@ -100,6 +101,19 @@ def _find_foreign_queue(seen: Snapshot) -> Iterator[str]:
             "start together. A LocalQueue called default takes in everything of its namespace: ask its administrators "
             "to give it another name, and name that in run.queue"
         )
+
+
+def _find_lost_notice(record: Record, now: float) -> Iterator[str]:
+    """Yield that the message of run.notify about the last phase could not be sent, and why."""
+    notice = record.state.notice if record.state else None
+    if (
+        notice is None
+        or notice.outcome == NOTICE_SENT
+        or (not notice.outcome and now < notice.since + _UNHEARD_SECONDS)
+    ):
+        return
+    why = notice.outcome or "its run controller ended while it was on its way"
+    yield f"the message of run.notify about {notice.phase} may not have arrived: {why}"
 
 
 def _find_late_stop(report: Report, pods: Sequence[TrainingPod]) -> Iterator[str]:

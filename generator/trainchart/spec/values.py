@@ -98,6 +98,33 @@ class Controller(EveryPodSettings):
     """Limit of the same; empty means 1Gi."""
 
 
+Phase = Literal[
+    "Queued",
+    "Starting",
+    "Running",
+    "Finishing",
+    "Restarting",
+    "Suspended",
+    "Stopping",
+    "Succeeded",
+    "Failed",
+    "Stopped",
+    "StateLost",
+]
+
+
+class Notify(Section):
+    """Messages of the run controller about changes of phase, to a webhook that takes Slack's JSON."""
+
+    secret: ObjectName
+    """Secret of the namespace that holds the webhook's URL; empty: no messages. One that is missing never stops a
+    training."""
+    key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,253}$")]
+    """Key of the Secret that holds the URL."""
+    phases: list[Phase]
+    """Phases of which the begin is told."""
+
+
 class Run(Section):
     """One training from start to verdict."""
 
@@ -144,6 +171,7 @@ class Run(Section):
     """
     no_progress_timeout: Duration
     """How long a program may report no step before it is ended and restarted; 0 switches the watchdog off."""
+    notify: Notify
     controller: Controller
 
 

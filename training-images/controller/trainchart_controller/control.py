@@ -16,6 +16,7 @@ from trainchart_controller.backoff import Backoff
 from trainchart_controller.console import TroubleLog, print_line
 from trainchart_controller.launchers import LauncherAnswer, LauncherPoll, Target
 from trainchart_controller.metrics import MetricsPage
+from trainchart_controller.notify import NoticeOutcome, Notifier
 from trainchart_controller.pod_logs import read_logs
 from trainchart_controller.pod_watch import PodList, PodWatch, WatchItem, WatchTimes, WorkloadSeen
 from trainchart_controller.release import Release, Superseded
@@ -61,6 +62,7 @@ class Controller:
         self._launchers = LauncherPoll(plan.cluster.status_port, self._watch.observations)
         self._queue = RunQueue(connect(), settings)
         self._metrics = MetricsPage(settings.release, settings.metrics_address)
+        self._notifier = Notifier(settings.notify, settings.release, settings.namespace, self._watch.observations)
         self._times = times or WatchTimes()
         self._backoff = Backoff(self._times.first_retry)
         self._trouble = TroubleLog("controlling the run")
@@ -131,6 +133,7 @@ class Controller:
             if decision is not None and decision.exit_code is not None:
                 if decision.exit_code:
                     self._change_job(self._release.fail_job)
+                self._record_notice(decision.state)
                 print_line(f"the run is over: {decision.state.phase}")
                 return decision.exit_code
             self._look(self._resolve_wait(decision))
@@ -178,9 +181,12 @@ class Controller:
             departed=departed,
         )
         decision = decide(self._settings.plan, seen, self._state)
-        if not decision.is_recorded:
-            self._release.write_state(decision.state, self._fetch_logs(decision))
-            self._state = decision.state
+        state = self._notifier.mark(decision.state)
+        if not decision.is_recorded or state is not decision.state:
+            self._release.write_state(state, self._fetch_logs(decision))
+            self._state = state
+            decision = decision._replace(state=state)
+            self._notifier.start()
         self._departed.clear()
         self._metrics.show(decision.state)
         self._act(decision)
@@ -284,6 +290,14 @@ class Controller:
             self._reason_trouble.fail(err)
         self._events_due = time.monotonic() + _EVENTS_SECONDS
 
+    def _record_notice(self, state: RunState) -> None:
+        """Record what became of the last message; the run is over, so nothing else waits for it."""
+        self._notifier.wait()
+        marked = self._notifier.mark(state)
+        if marked is not state:
+            with contextlib.suppress(ApiError):
+                self._release.write_state(marked, {})
+
     def _fetch_logs(self, decision: Decision) -> Mapping[str, Any]:
         if not decision.keeps_logs:
             return {}
@@ -354,6 +368,9 @@ class Controller:
             raise RuntimeError("the watch of the pods has failed") from item
         if isinstance(item, LauncherAnswer):
             self._reports[item.uid] = item.report
+            return
+        if isinstance(item, NoticeOutcome):
+            self._notifier.take_in(item)
             return
         if isinstance(item, WorkloadSeen):
             self._queue.take_in(item)

@@ -15,6 +15,7 @@ from trainchart_controller.api import Api, ApiError, Gone
 from trainchart_controller.backoff import FIRST_SECONDS, LONGEST_SECONDS, Backoff
 from trainchart_controller.console import TroubleLog
 from trainchart_controller.launchers import LauncherAnswer
+from trainchart_controller.notify import NoticeOutcome
 from trainchart_runtime.cluster import Cluster
 from trainchart_runtime.pod_problems import Problem
 from trainchart_runtime.run.observation import PodView, parse_pod
@@ -44,7 +45,7 @@ class WorkloadSeen(NamedTuple):
     """Why it could not be asked for."""
 
 
-WatchItem = Union[PodList, PodChange, LauncherAnswer, WorkloadSeen, Exception]
+WatchItem = Union[PodList, PodChange, LauncherAnswer, WorkloadSeen, NoticeOutcome, Exception]
 """An exception is a bug of ours: the thread is at its end, and the controller must not go on blind."""
 
 

@@ -7,9 +7,11 @@ import re
 import zlib
 from typing import Any, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from trainchart_controller.notify import NotifySettings
 from trainchart_runtime import contract
 from trainchart_runtime.cluster import ClusterDescriptionError, deciding_tasks, parse_cluster
 from trainchart_runtime.run.plan import CHANGE_POLICIES, DESIRED_STATES, RunPlan
+from trainchart_runtime.run.state import PHASES
 
 OBJECT_PATHS = {
     "Service": "/api/v1/namespaces/{}/services/{}",
@@ -45,6 +47,7 @@ class Settings(NamedTuple):
     """Name of the run's Workload; empty where it waits in no queue."""
     objects: Sequence[str] = ()
     """Kind and name of what the run needs beside its sets, such as "Service exp1-mnist"."""
+    notify: NotifySettings = NotifySettings()
     metrics_address: Optional[Tuple[str, int]] = None
     """Host, "" for every address, and port of GET /metrics."""
 
@@ -89,6 +92,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         host=_required(environ, "KUBERNETES_SERVICE_HOST"),
         port=int(_required(environ, "KUBERNETES_SERVICE_PORT")),
         service_account_dir=environ.get(contract.SERVICE_ACCOUNT_DIR) or _MOUNT,
+        notify=_parse_notify(document),
         metrics_address=_read_address(environ, contract.METRICS_ADDRESS),
     )
 
@@ -150,6 +154,14 @@ def _parse_objects(document: Mapping[str, Any]) -> Sequence[str]:
         kinds = ", ".join(OBJECT_PATHS)
         raise ContractError(f"{contract.RUN_SETTINGS} needs 'objects' as a list of {kinds} and a name, not {objects!r}")
     return tuple(objects)
+
+
+def _parse_notify(document: Mapping[str, Any]) -> NotifySettings:
+    notify = document.get("notify", {})
+    phases = notify.get("phases", []) if isinstance(notify, dict) else None
+    if not isinstance(phases, list) or not set(map(str, phases)) <= set(PHASES):
+        raise ContractError(f"{contract.RUN_SETTINGS} needs 'notify' as an object with known phases, not {notify!r}")
+    return NotifySettings(tuple(phases), *(str(notify.get(key) or "") for key in ("file", "secret", "key")))
 
 
 def _dump_selector(document: Mapping[str, Any]) -> str:

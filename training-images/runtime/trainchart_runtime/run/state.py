@@ -43,6 +43,7 @@ PROBLEMS_KEPT = 20
 FINAL_LINES_KEPT = 20
 SETBACKS_KEPT = 5
 KILLED = "killed"
+NOTICE_SENT = "sent"
 INCIDENTS_KEPT = 20
 """The first of a run is kept as well: what came after it is often its consequence."""
 RECORD_LIMIT = 700_000
@@ -181,6 +182,16 @@ class HistoryEntry(NamedTuple):
     message: str
 
 
+class PhaseNotice(NamedTuple):
+    """The message of run.notify about one phase, recorded before it is sent: it is never sent twice."""
+
+    phase: str
+    since: float
+    """Unix time of the entry into that phase."""
+    outcome: str = ""
+    """Empty while it is on its way, NOTICE_SENT, or why it could not be sent."""
+
+
 class RunState(NamedTuple):
     """Everything that outlives a controller."""
 
@@ -225,6 +236,8 @@ class RunState(NamedTuple):
     """The last of them."""
     final_lines: Mapping[str, str] = {}
     """Task → last line of its program, of the first tasks that ended well: the others may have needed them."""
+    notice: Optional[PhaseNotice] = None
+    """The last one."""
 
 
 def enter_phase(state: RunState, phase: str, now: float, message: str) -> RunState:

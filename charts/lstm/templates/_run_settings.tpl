@@ -1,0 +1,42 @@
+{{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
+{{- define "lstm.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "lstm.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "lstm.serviceName" .)) -}}
+{{- end -}}
+{{- $queue := dict -}}
+{{- with .Values.run.queue -}}
+{{- $queue = dict "queue" . "queuePriorityClass" $.Values.run.queuePriorityClass "workload" (include "lstm.workloadName" $) -}}
+{{- end -}}
+{{- $notify := dict -}}
+{{- with .Values.run.notify -}}
+{{- if .secret -}}
+{{- $notify = dict "notify" (dict "phases" .phases "file" "/etc/trainchart-notify/url" "secret" .secret "key" .key) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson (merge $queue $notify (dict
+  "objects" $objects
+  "maxRestarts" (int64 .Values.run.maxRestarts)
+  "startDeadlineSeconds" (include "lstm.seconds" .Values.run.startDeadline | int64)
+  "evaluatorGraceSeconds" (include "lstm.seconds" .Values.run.evaluatorGrace | int64)
+  "activeDeadlineSeconds" (include "lstm.seconds" .Values.run.activeDeadline | int64)
+  "desiredState" .Values.run.desiredState
+  "onChange" .Values.run.onChange
+  "forceDeleteLostPods" .Values.run.forceDeleteLostPods
+  "selector" (dict "app.kubernetes.io/name" .Chart.Name "app.kubernetes.io/instance" .Release.Name "trainchart/training" "true")
+)) -}}
+{{- end -}}
+
+{{- /*
+Hash of all that the run depends on: the pods, the cluster, and how it is to be treated. It changes the Job's name, so that
+a new controller follows a new plan, and stands in the record's ConfigMap, so that an old one knows that it was replaced.
+*/}}
+{{- define "lstm.planId" -}}
+{{- $parts := list (include "lstm.runSettings" .) (include "lstm.cluster" .) -}}
+{{- range $role, $settings := .Values.roles -}}
+{{- $arguments := dict "context" $ "role" $role "settings" $settings "component" $role -}}
+{{- $parts = append $parts (include "lstm.podTemplate" $arguments) -}}
+{{- end -}}
+{{- /* A letter first: some readers of YAML take 12e3456 for a number. */}}
+{{- printf "p%s" (join "\n" $parts | sha256sum | trunc 15) -}}
+{{- end -}}
