@@ -118,6 +118,8 @@ def test_a_single_pod_does_not_hold_up_drains(chart: Path) -> None:
             "maxReplicas: 1 is less than minReplicas, 2",
         ),
         ({"autoscaling": {"scaleDownSeconds": 3601}}, "autoscaling/scaleDownSeconds"),
+        ({"autoscaling": {"minReplicas": 1001, "maxReplicas": 1001}}, "autoscaling/minReplicas"),
+        ({"autoscaling": {"maxReplicas": 2_000_000}}, "autoscaling/maxReplicas"),
         ({"autoscaling": {"enabled": True, "cpuPercent": 0}}, "autoscaling: set cpuPercent or metrics"),
         (
             {"autoscaling": {"enabled": True}, "resources": {"requests": {"cpu": None}, "limits": {"cpu": None}}},

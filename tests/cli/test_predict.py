@@ -89,6 +89,7 @@ def test_numbers_that_json_lacks_are_shown(predict: Predict, answers: dict[str, 
         (200, b"[" * 300_000, 7, "cannot be read: it is not JSON"),
         (200, b'{"predictions": [' + b"9" * 5000 + b"]}", 7, "cannot be read: it is not JSON"),
         (200, b'{"predictions": {"a": 1}}', 7, "cannot be read: its outputs are not of the same number"),
+        (200, b'{"predictions": [' + b"[]," * 3_000_000 + b"[]]}", 7, "cannot be read: it holds more than 5000000"),
         (200, b"[]", 7, "cannot be read: it holds neither predictions nor outputs"),
     ],
 )
@@ -124,6 +125,19 @@ def test_an_answer_without_end_is_cut_off(predict: Predict, answers: dict[str, t
     done = predict("--model", "half")
     assert done.returncode == 7
     assert "is larger than 67108864 bytes" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [("POST /v1/models/half:predict", 500), ("GET /v1/models/half/metadata", 200), ("GET /v1/models", 200)],
+)
+def test_what_is_no_prediction_is_cut_off_sooner(
+    predict: Predict, answers: dict[str, tuple[int, bytes]], asked: str, status: int
+) -> None:
+    answers[asked] = (status, b" " * (1024 * 1024 + 1))
+    done = predict(*([] if asked.endswith("models") else ["--model", "half"]))
+    assert done.returncode == 7
+    assert "is larger than 1048576 bytes" in done.stderr
 
 
 @pytest.mark.parametrize("port", ["1", "99999"])

@@ -15,6 +15,7 @@ VERSION_ANNOTATION, CONTENT_ANNOTATION = "trainchart/version", "trainchart/conte
 _WORDS_KEPT = 300
 _SERVER_FAULTS = ("UNKNOWN", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS")
 """Statuses of gRPC that are 5xx over REST, but for what the client asks wrongly."""
+_LARGEST_COUNT = 2.0**63
 _COUNT = re.compile(
     r"^(?:trainchart_serving_requests_total|:tensorflow:serving:request_count)\{(?P<labels>[^}]*)\} (?P<count>\S+)$",
     re.MULTILINE,
@@ -44,9 +45,11 @@ class Requests:
 
     total: int = 0
     failed: int = 0
+    unknown: int = 0
+    """Pods that count what no server can have answered, of which nothing else is counted."""
 
     def __add__(self, other: Requests) -> Requests:
-        return Requests(self.total + other.total, self.failed + other.failed)
+        return Requests(self.total + other.total, self.failed + other.failed, self.unknown + other.unknown)
 
     @property
     def error_rate(self) -> float:
@@ -107,14 +110,21 @@ def _find_deadline(status: Object) -> str:
 
 
 def count_requests(text: str) -> Requests:
-    """Return the requests that a page of metrics counts, of trainchart's server or of TensorFlow Serving."""
+    """Return the requests that a page of metrics counts, of trainchart's server or of TensorFlow Serving.
+
+    Of a page with a count that no server can have, nothing is taken.
+    """
     total = failed = 0
     for found in _COUNT.finditer(text):
         status = _STATUS.search(found["labels"])
         try:
-            count = int(float(found["count"]))
-        except (ValueError, OverflowError):
-            continue
+            number = float(found["count"])
+        except ValueError:
+            return Requests(unknown=1)
+        # Nor is NaN in between.
+        if not 0 <= number <= _LARGEST_COUNT:
+            return Requests(unknown=1)
+        count = int(number)
         total += count
         failed += count if status and status["status"] in _SERVER_FAULTS else 0
     return Requests(total, failed)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import base64
 import io
+import itertools
+import operator
 import re
 import struct
 import zipfile
@@ -16,6 +18,8 @@ _MAGIC = b"\x93NUMPY"
 _HEADER_LIMIT = 10_000
 _MOST_DIMENSIONS = 64
 _LARGEST_SIZE = 2**63 - 1
+_MOST_ENTRIES = 20_000_000
+"""Of all lists of a file together, lists in lists included."""
 _NUMBERS = {
     **{("f", size): code for size, code in ((2, "e"), (4, "f"), (8, "d"))},
     **{("i", size): code for size, code in ((1, "b"), (2, "h"), (4, "i"), (8, "q"))},
@@ -30,7 +34,7 @@ _BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runti
 def parse_npz(content: bytes, limit: int) -> dict[str, Any]:
     """Return the arrays of a .npz by name; unpacked, they may take `limit` bytes. Raises ValueError."""
     found: dict[str, Any] = {}
-    left = limit
+    left, entries = limit, 0
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             for entry in archive.infolist():
@@ -41,7 +45,8 @@ def parse_npz(content: bytes, limit: int) -> dict[str, Any]:
                 left -= len(packed)
                 if left < 0:
                     raise ValueError(f"unpacked, it is larger than {limit} bytes")
-                found[entry.filename.removesuffix(".npy")] = parse_npy(packed)
+                found[entry.filename.removesuffix(".npy")], more = _parse(packed, _MOST_ENTRIES - entries)
+                entries += more
     except _BAD_ZIP as error:
         raise ValueError(f"it is not a file of numpy.savez: {error}") from error
     if not found:
@@ -51,17 +56,24 @@ def parse_npz(content: bytes, limit: int) -> dict[str, Any]:
 
 def parse_npy(content: bytes) -> Any:
     """Return the array of a .npy as nested lists, bytes that are not text as {"b64": …}. Raises ValueError."""
+    return _parse(content, _MOST_ENTRIES)[0]
+
+
+def _parse(content: bytes, most: int) -> tuple[Any, int]:
+    """Return the array, and how many entries its lists have together, of which there may be `most`."""
     header, data = _split(content)
     shape, kind = header.get("shape"), header.get("descr")
     if not isinstance(shape, tuple) or not all(isinstance(size, int) and 0 <= size <= _LARGEST_SIZE for size in shape):
         raise ValueError("its shape is not one that an array can have")
     if len(shape) > _MOST_DIMENSIONS or 0 in shape:
         raise ValueError("it holds no value, or has too many dimensions")
-    count = 1
-    for size in shape:
-        count *= size
-    values = _read_values(kind, data, count)
-    return _fold(values, shape, is_fortran=header.get("fortran_order") is True)
+    counts = list(itertools.accumulate(shape, operator.mul))
+    entries = sum(counts)
+    # A dimension of size 1 costs as many lists as there are values, and strings of no bytes cost no bytes.
+    if entries > most:
+        raise ValueError(f"it holds more than {_MOST_ENTRIES} values, counting lists too")
+    values = _read_values(kind, data, counts[-1] if counts else 1)
+    return _fold(values, shape, is_fortran=header.get("fortran_order") is True), entries
 
 
 def _split(content: bytes) -> tuple[Mapping[str, Any], bytes]:

@@ -12,11 +12,15 @@ from trainchart.json_documents import parse_json
 from trainchart.serving.numpy_files import parse_npy, parse_npz
 from trainchart.serving.signature import Signature, Tensor
 
+MOST_VALUES = 5_000_000
+"""Of an answer, lists counted too: as objects of Python, more would fill the memory."""
 _B64 = "b64"
 _ROWS, _COLUMNS = "instances", "inputs"
 _LONGEST_VECTOR = 32
 """Of which each value has a line."""
 _WIDEST_VALUE = 200
+_MOST_LINES = 500
+"""Of several examples."""
 _SHORTENED = "…"
 
 
@@ -132,6 +136,8 @@ def read_answer(document: Any, signature: Signature, *, is_single: bool) -> Pred
     if len(names) == 1:
         columns = {names[0]: value}
     elif is_by_rows and isinstance(value, list) and all(isinstance(row, Mapping) for row in value):
+        if len(names) * len(value) > MOST_VALUES:
+            raise ValueError(f"it holds more than {MOST_VALUES} values")
         columns = {name: [row.get(name) for row in value] for name in names}
     elif not is_by_rows and isinstance(value, Mapping):
         columns = {name: value.get(name) for name in names}
@@ -160,17 +166,24 @@ def spell_numbers(value: Any) -> Any:
 
 
 def draw_prediction(prediction: Prediction) -> list[str]:
-    """Return a table: each output with its values, of several examples with the example's number first."""
+    """Return a table: each output with its values, of several examples with the example's number first.
+
+    Of very many examples, the first ones.
+    """
     rows: list[tuple[str, ...]] = []
+    more = 0
     if prediction.examples in (None, 1):
         of_one = prediction.outputs if prediction.examples is None else {k: v[0] for k, v in prediction.outputs.items()}
         rows = [row for name, value in of_one.items() for row in _draw_output(name, value)]
     else:
         rows.append(("example", "output", "value"))
-        for number in range(prediction.examples):
+        drawn = min(prediction.examples, max(1, _MOST_LINES // max(1, len(prediction.outputs))))
+        more = prediction.examples - drawn
+        for number in range(drawn):
             rows += [(str(number), name, _show(column[number])) for name, column in prediction.outputs.items()]
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]) - 1)] if rows else []
-    return ["  ".join([*(f"{row[at]:{width}}" for at, width in enumerate(widths)), row[-1]]) for row in rows]
+    lines = ["  ".join([*(f"{row[at]:{width}}" for at, width in enumerate(widths)), row[-1]]) for row in rows]
+    return [*lines, f"{_SHORTENED} and {more} more: --format json shows all"] if more else lines
 
 
 def _draw_output(name: str, value: Any) -> list[tuple[str, ...]]:

@@ -148,6 +148,18 @@ def test_an_error_rate_that_is_not_known_is_told(watch: Look) -> None:
     assert watch([DONE], watch=Watch(60, 0, 0.01))[1] == []
 
 
+def test_pods_whose_counts_make_no_sense_are_told(watch: Look) -> None:
+    found, said, _ = watch([DONE], [Requests(-5, 0), Requests(50, 0)])
+    assert found.failure == ""
+    assert said[-1] == "0 of 100 requests failed"
+    found, said, _ = watch([DONE], [Requests(-5, 0)])
+    assert found == Watched()
+    assert said[-1] == "note: the error rate is not known: 2 pods count their requests wrongly"
+    # The failures of the other pods count.
+    found, _, _ = watch([DONE], [Requests(-5, 0), Requests(500, 50)] * 20)
+    assert found.failure.startswith("50 of 500 requests failed (10.0%)")
+
+
 def test_an_api_server_that_is_away_is_waited_for(watch: Look) -> None:
     away = Unreachable("no answer")
     found, said, _ = watch([STARTS, away, away, DONE])

@@ -83,7 +83,6 @@ trainchart_serving_requests_total{code="INTERNAL",method="predict",protocol="grp
 trainchart_serving_requests_total{protocol="rest",method="predict",code="INVALID_ARGUMENT"} 1.0
 trainchart_serving_request_duration_seconds_count{protocol="rest",method="predict"} 100.0
 :tensorflow:serving:request_count{model_name="digits",status="UNAVAILABLE"} 3
-trainchart_serving_requests_total{code="OK"} nonsense
 """
 
 
@@ -92,3 +91,10 @@ def test_requests_that_the_server_failed_are_counted() -> None:
     assert Requests(100, 1).error_rate == 0.01
     assert (Requests() + Requests(2, 1)).error_rate == 0.5
     assert count_requests("").error_rate == 0.0
+
+
+@pytest.mark.parametrize("count", ["-1", "NaN", "+Inf", "-Inf", "1e308", "9.3e18", "nonsense"])
+def test_a_pod_with_an_impossible_count_is_unknown(count: str) -> None:
+    line = f'trainchart_serving_requests_total{{code="INTERNAL"}} {count}\n'
+    assert count_requests(PAGE + line) == Requests(unknown=1)
+    assert Requests(4, 1) + Requests(unknown=1) == Requests(4, 1, unknown=1)

@@ -118,6 +118,21 @@ def test_several_examples_are_numbered() -> None:
     ]
 
 
+def test_of_many_examples_the_first_are_drawn() -> None:
+    drawn = draw_prediction(Prediction({"y": [1.5] * 100_000}, 100_000))
+    assert len(drawn) == 502
+    assert drawn[-2:] == ["499      y       1.5", "… and 99500 more: --format json shows all"]
+    # Each has a line for each output.
+    drawn = draw_prediction(Prediction({f"y{at}": [1] * 3 for at in range(400)}, 3))
+    assert (len(drawn), drawn[-1]) == (402, "… and 2 more: --format json shows all")
+
+
+def test_rows_without_the_outputs_do_not_add_up() -> None:
+    many = Signature("many", ONE.inputs, {f"y{at}": TWO.outputs["y"] for at in range(6)})
+    with pytest.raises(ValueError, match="more than 5000000 values"):
+        read_answer({"predictions": [{}] * 1_000_000}, many, is_single=False)
+
+
 def test_the_only_example_of_several_is_drawn_like_one() -> None:
     assert draw_prediction(Prediction({"y": [[1.5, 2]]}, 1)) == ["y[0]  1.5", "y[1]  2"]
 

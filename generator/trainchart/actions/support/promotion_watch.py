@@ -77,6 +77,8 @@ def watch_promotion(
             return Watched(f"{said}, more than --max-error-rate {watch.max_error_rate:g}", requests=requests)
         if is_over:
             break
+    if requests.unknown and not problem:
+        problem = f"{requests.unknown} pods count their requests wrongly"
     if problem:
         tell(f"note: the error rate is not known: {problem}")
         return Watched()

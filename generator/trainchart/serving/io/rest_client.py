@@ -14,12 +14,16 @@ import httpx2
 from trainchart.errors import ToolError, UsageError
 from trainchart.host.deadline import run_within
 from trainchart.json_documents import parse_json
+from trainchart.serving.request import MOST_VALUES
 
 CONNECT_SECONDS = 10.0
 _LARGEST_PORT = 65535
 ANSWER_LIMIT = 64 * 1024 * 1024
-"""Bytes."""
+"""Bytes of a prediction."""
+_OTHER_LIMIT = 1024 * 1024
+"""Bytes of any other answer, and of errors."""
 _PASSWORD = re.compile(r"(//[^/@]*:)[^/@]*@")
+_DONE = 200
 _LONGEST_ERROR = 1000
 """Characters."""
 
@@ -33,10 +37,15 @@ class Reply:
 
     @property
     def is_done(self) -> bool:
-        return self.status == 200
+        return self.status == _DONE
 
     def parse(self) -> Any:
-        """Return the answer as JSON, in which servers write NaN and Infinity. Raises ValueError where it is none."""
+        """Return the answer as JSON, in which servers write NaN and Infinity.
+
+        Raises ValueError where it is none, or holds so many values that their objects would fill the memory.
+        """
+        if sum(map(self.text.count, ",[{")) > MOST_VALUES:
+            raise ValueError(f"it holds more than {MOST_VALUES} values")
         try:
             return parse_json(self.text, takes_nan=True)
         except ValueError as error:
@@ -90,19 +99,24 @@ class ModelClient:
         return self.ask("GET", f"/v1/models/{quote(model, safe='')}{f'/{part}' if part else ''}")
 
     def predict(self, model: str, body: bytes) -> Reply:
-        return self.ask("POST", f"/v1/models/{quote(model, safe='')}:predict", body)
+        return self.ask("POST", f"/v1/models/{quote(model, safe='')}:predict", body, ANSWER_LIMIT)
 
-    def ask(self, method: str, path: str, body: bytes | None = None) -> Reply:
-        """Return the answer, whatever its status. Raises NoAnswer."""
+    def ask(self, method: str, path: str, body: bytes | None = None, limit: int = _OTHER_LIMIT) -> Reply:
+        """Return the answer, whatever its status; one that is no error may take `limit` bytes.
+
+        Raises:
+            NoAnswer: there is none.
+            ToolError: it is too large.
+        """
         try:
-            return run_within(self._seconds, lambda: self._exchange(method, path, body))
+            return run_within(self._seconds, lambda: self._exchange(method, path, body, limit))
         except (httpx2.TimeoutException, TimeoutError) as error:
             raise NoAnswer(f"{self.url} did not answer within {self._seconds:g} s") from error
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, UnicodeError) as error:
             reason = " ".join(str(error).split())[:200] or type(error).__name__
             raise NoAnswer(f"no model server answers at {self.url}: {reason}") from error
 
-    def _exchange(self, method: str, path: str, body: bytes | None) -> Reply:
+    def _exchange(self, method: str, path: str, body: bytes | None, limit: int) -> Reply:
         timeout = httpx2.Timeout(self._seconds, connect=CONNECT_SECONDS)
         headers = {"User-Agent": "trainchart", "Accept-Encoding": "identity"}
         if body is not None:
@@ -112,10 +126,11 @@ class ModelClient:
             client.stream(method, f"{self._base}{path}", content=body) as response,
         ):
             content = bytearray()
+            most = limit if response.status_code == _DONE else min(limit, _OTHER_LIMIT)
             for part in response.iter_raw():
                 content += part
-                if len(content) > ANSWER_LIMIT:
-                    raise ToolError(f"the answer of {self.url} is larger than {ANSWER_LIMIT} bytes")
+                if len(content) > most:
+                    raise ToolError(f"the answer of {self.url} is larger than {most} bytes")
             return Reply(response.status_code, content.decode(errors="replace"))
 
 
