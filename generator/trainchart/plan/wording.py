@@ -34,7 +34,7 @@ _PATTERNS: Mapping[str, str] = {
 _FIELDS: Mapping[str, str] = {
     "framework.tensorflow": "a version in quotes, such as '2.21.0'",
     "mountPath": "an absolute path without colons, such as /checkpoints",
-    "notify.key": "a key of a Secret: letters, digits, dashes, underscores and dots",
+    "key": "a key of a Secret: letters, digits, dashes, underscores and dots",
     "uri": "an address such as s3://bucket/folder",
     "path": "a path that begins with /",
     "digest": "sha256: and 64 hexadecimal digits",

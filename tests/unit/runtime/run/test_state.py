@@ -135,6 +135,7 @@ def test_the_schema():
             {"at": 5.5, "attempt": 1, "pod": "exp1-worker-0", "reached": 706, "resumed": 120, "end": "killed"}
         ],
         "finalLines": {"worker-1": "end of shard"},
+        "notice": None,
     }
 
 
