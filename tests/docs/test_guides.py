@@ -147,6 +147,7 @@ INSTEAD = {
     ),
     "kubectl create token ada --namespace team-a --duration 8h": "trainchart console --help",
     "trainchart console -n team-a -n team-b --sign-in token --port 8080": "trainchart console --help",
+    "trainchart console -n team-a --sign-in token --port 8080": "trainchart console --help",
     # Built and pushed for real, by buildah to a registry, by tests/contract/test_image_builders.py.
     "trainchart image build mnist": "trainchart image build mnist --builder docker --dry-run",
     "trainchart image push mnist": "trainchart image push mnist --builder docker --dry-run",
@@ -435,7 +436,7 @@ def test_the_schema_comment_is_the_one_that_init_writes(
 def test_only_what_must_be_is_replaced() -> None:
     said = [item.text for items in GUIDES.values() for item in items if isinstance(item, blocks.Command)]
     assert set(INSTEAD) <= set(said), "an exception that no guide needs any more"
-    assert len(INSTEAD) == 104, "an exception more or less: think twice, then change this number"
+    assert len(INSTEAD) == 105, "an exception more or less: think twice, then change this number"
 
 
 def _find_in_prose(guide: Path) -> Iterator[list[str]]:
