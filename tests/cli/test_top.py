@@ -35,7 +35,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     answers: dict[str, Any] = {}
 
     def read(_: object, namespace: str, pod: str, port: int, path: str) -> bytes:
-        assert (namespace, port, path) == (NAMESPACE, 2223, "/status")
+        assert (namespace, port, path) == (NAMESPACE, 2223, "/status?use")
         uses = answers.get(pod, [Unreachable("no answer within 4 seconds")])
         use = uses.pop(0) if len(uses) > 1 else uses[0]
         if isinstance(use, Exception):

@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from trainchart.errors import RenderError
 from trainchart.helm.io.choose import find_engine
 from trainchart.helm.rendering import Rendering, ValueOverrides
 
@@ -31,6 +34,12 @@ def environment(rendering: Rendering) -> dict[str, str]:
 def ways_out(rendering: Rendering) -> dict[str, list[Any]]:
     policies = (each.document for each in rendering.manifests if each.kind == "NetworkPolicy")
     return {each["metadata"]["name"]: each["spec"]["egress"] for each in policies}
+
+
+def test_messages_without_a_controller_are_refused() -> None:
+    with pytest.raises(RenderError) as refusal:
+        render("run.notify.secret=channel", "run.controller.enabled=false")
+    assert "run.notify: the run controller sends the messages" in " ".join(map(str, refusal.value.problems))
 
 
 def test_the_controller_gets_what_it_needs_to_send() -> None:

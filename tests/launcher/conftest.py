@@ -121,10 +121,10 @@ class Pod:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.status_port}{path}", timeout=5) as answer:
             return answer.read().decode()
 
-    def status(self):
+    def status(self, query=""):
         """Return /status, or None while nobody answers."""
         try:
-            return json.loads(self.get("/status"))
+            return json.loads(self.get(f"/status{query}"))
         except OSError:
             return None
 
@@ -132,11 +132,11 @@ class Pod:
         path = self.folder / name
         return wait_until(lambda: path.exists() and path.read_text(), f"{name} written")
 
-    def wait_for_status(self, condition):
+    def wait_for_status(self, condition, query=""):
         """Return the first /status for which `condition` holds."""
 
         def look():
-            status = self.status()
+            status = self.status(query)
             return status if status and condition(status) else None
 
         return wait_until(look, "the expected status")

@@ -36,7 +36,6 @@ def running(pod):
 def test_status_of_a_running_program(running):
     status = running.status()
     assert status.pop("since") > 1.6e9
-    assert status.pop("use") is not None  # test_use.py
     assert [peer["address"] for peer in status.pop("peersWaiting")] == [f"127.0.0.1:{running.ps_port}"]
     assert status == {
         "taskType": "worker",

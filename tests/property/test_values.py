@@ -44,6 +44,7 @@ DELIBERATE = (
     r"networkPolicy\.apiServer: with restrictEgress, name the API server's addresses",
     r"rbac\.create: without it, name a ServiceAccount",
     r"image\.injectLauncher: name the runtime image",
+    r"run\.notify: the run controller sends the messages",
     r"run\.queue(PriorityClass)?: (name the queue as well|the run controller waits in the queue)",
     r"\S+kueue\.x-k8s\.io/queue-name: with this label Kueue queues each StatefulSet",
     r"roles: TF_CONFIG would need \d+ bytes",

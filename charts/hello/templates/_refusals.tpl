@@ -1,7 +1,10 @@
-{{- /* A queue that the run controller does not wait in for the pods. */}}
+{{- /* What the run controller would have to do, and a queue that it does not wait in for the pods. */}}
 {{- define "hello.refuseQueues" -}}
 {{- if and .Values.run.queue (not .Values.run.controller.enabled) -}}
 {{- fail "run.queue: the run controller waits in the queue; set run.controller.enabled to true" -}}
+{{- end -}}
+{{- if and .Values.run.notify.secret (not .Values.run.controller.enabled) -}}
+{{- fail "run.notify: the run controller sends the messages; set run.controller.enabled to true" -}}
 {{- end -}}
 {{- if and .Values.run.queuePriorityClass (not .Values.run.queue) -}}
 {{- fail "run.queuePriorityClass: name the queue as well, in run.queue" -}}

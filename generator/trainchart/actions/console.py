@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Protocol
 
 from trainchart import __version__
@@ -20,7 +19,7 @@ from trainchart.actions.list import list_cluster, list_local
 from trainchart.actions.logs import read_logs
 from trainchart.actions.status import explain_run, open_run
 from trainchart.actions.support.checkpoint_release import HelperOptions
-from trainchart.actions.support.cluster_access import Place, open_cluster
+from trainchart.actions.support.cluster_access import Place, open_cluster, read_namespaces
 from trainchart.actions.support.live_progress import LiveProgress
 from trainchart.actions.support.log_filter import LogsFilter
 from trainchart.actions.support.model_servers import look_at_servers
@@ -41,7 +40,7 @@ from trainchart.console.views import (
     pause_for,
     refer_to,
 )
-from trainchart.errors import Forbidden, NotFound, ToolError, TrainchartError, UsageError
+from trainchart.errors import NotFound, ToolError, TrainchartError, UsageError
 from trainchart.local.io import run_report
 from trainchart.local.io.curve_file import read_points
 from trainchart.local.io.release_folder import holds_run
@@ -150,28 +149,21 @@ class RunSource:
             except TrainchartError as error:
                 last = replace(last, error=_in_words(error))
             else:
-                last = ListView(tuple(reports), tuple(notes), read_at=time.time())
+                last = ListView(tuple(reports), notes, read_at=time.time())
                 for report in reports:
                     self._keep_points(report)
             return last
 
         return read
 
-    def _list_cluster(self) -> tuple[list[Report], list[str]]:
+    def _list_cluster(self) -> tuple[list[Report], tuple[str, ...]]:
         """Return the releases, and which namespaces may not be read. Raises ClusterError, also where none may."""
-        scope, notes, refusals = self._scope, [], []
+        scope = self._scope
         if scope.everywhere or not scope.namespaces:
-            return list_cluster(scope.place, everywhere=scope.everywhere), []
-        reports: list[Report] = []
-        for namespace in scope.namespaces:
-            try:
-                reports += list_cluster(replace(scope.place, namespace=namespace), everywhere=False)
-            except Forbidden as error:
-                refusals.append(error)
-                notes.append(f"{namespace} is not shown: {error.message}")
-        if len(refusals) == len(scope.namespaces):
-            raise refusals[0]
-        return reports, notes
+            return list_cluster(scope.place, everywhere=scope.everywhere), ()
+        return read_namespaces(
+            scope.namespaces, lambda each: list_cluster(replace(scope.place, namespace=each), everywhere=False)
+        )
 
     def _keep_points(self, report: Report, *, is_live: bool = False) -> list[Point]:
         """Return the points of a release that were seen so far, with that of this report."""
@@ -348,7 +340,11 @@ def open_console(scope: Scope, host: str, port: int, *, opens_browser: bool, tel
             f"--host: {host!r} is not an address of this machine alone, such as 127.0.0.1 or ::1",
             hint="from another machine: ssh -L 8080:127.0.0.1:8080 THIS-MACHINE, with --port 8080 here",
         )
-    server, pages = load_server(), read_pages(scope.place.context)
+    require_server()
+    from trainchart.console.io.app import Console
+    from trainchart.console.io.serve import serve_console
+
+    pages = read_pages(scope.place.context)
 
     @cache
     def open_installer() -> Installer:
@@ -357,15 +353,14 @@ def open_console(scope: Scope, host: str, port: int, *, opens_browser: bool, tel
 
         return ReleaseInstaller(scope.place)
 
-    console = server.Console(RunSource(scope), pages, open_installer if scope.looks_at_cluster else None)
-    static = read_console_files("static")
-    server.serve_console(console, pages, static, host, port, opens_browser=opens_browser, tell=tell)
+    console = Console(RunSource(scope), pages, open_installer if scope.looks_at_cluster else None)
+    serve_console(console, pages, read_console_files("static"), host, port, opens_browser=opens_browser, tell=tell)
 
 
-def load_server() -> ModuleType:
-    """Return the module console/io/serve.py. Raises ToolError where the extra `console` is not installed."""
+def require_server() -> None:
+    """Raise ToolError where the extra `console` is not installed."""
     try:
-        return import_module("trainchart.console.io.serve")
+        import_module("trainchart.console.io.serve")
     except ModuleNotFoundError as error:
         raise ToolError(
             f"the console needs {error.name}, which is not installed", hint="pip install 'trainchart[console]'"

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from trainchart.actions.promote import read_history
-from trainchart.actions.support.cluster_access import Place, open_cluster
+from trainchart.actions.support.cluster_access import Place, open_cluster, read_namespaces
 from trainchart.actions.support.model_servers import look_at_server, look_at_servers
 from trainchart.console.views import ServerRef, ServersView, ServerView
-from trainchart.errors import Forbidden, NotFound, TrainchartError
+from trainchart.errors import NotFound, TrainchartError
 from trainchart.promotion.history import Entry
 from trainchart.promotion.servers import ServerState
 
@@ -27,31 +27,22 @@ def watch_servers(
     def read() -> ServersView:
         nonlocal last
         try:
-            servers = _look(place, () if everywhere else namespaces, everywhere=everywhere)
+            servers, notes = _look(place, namespaces, everywhere=everywhere)
         except TrainchartError as error:
             last = replace(last, error=in_words(error))
         else:
-            last = ServersView(tuple(servers), read_at=time.time())
+            last = ServersView(tuple(servers), notes, read_at=time.time())
         return last
 
     return read
 
 
-def _look(place: Place, namespaces: tuple[str, ...], *, everywhere: bool) -> list[ServerState]:
-    """Return the servers of those of several namespaces that may be read. Raises ClusterError, also where none may."""
+def _look(place: Place, namespaces: tuple[str, ...], *, everywhere: bool) -> tuple[list[ServerState], tuple[str, ...]]:
+    """Return the servers, and which namespaces may not be read. Raises ClusterError, also where none may."""
     api, own = open_cluster(place)
-    if not namespaces:
-        return list(look_at_servers(api, "" if everywhere else own))
-    servers: list[ServerState] = []
-    refusals: list[Forbidden] = []
-    for namespace in namespaces:
-        try:
-            servers += look_at_servers(api, namespace)
-        except Forbidden as error:
-            refusals.append(error)
-    if len(refusals) == len(namespaces):
-        raise refusals[0]
-    return servers
+    if everywhere or not namespaces:
+        return look_at_servers(api, "" if everywhere else own), ()
+    return read_namespaces(namespaces, lambda each: look_at_servers(api, each))
 
 
 @dataclass

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from trainchart.actions.console import RunSource, Scope, load_server, read_pages
+from trainchart.actions.console import RunSource, Scope, read_pages, require_server
 from trainchart.actions.support.cluster_access import open_cluster
 from trainchart.cluster.io.kubeconfig import Entry, read_entry
 from trainchart.cluster.io.kubernetes_api import SELF_REVIEWS, KubernetesApi
@@ -46,10 +46,12 @@ def open_users_console(
         raise UsageError("--sign-in token needs --address or --port", hint="such as --port 8080")
     origins = tuple(map(_parse_origin, addresses or [f"http://localhost:{port}"]))
     entry = read_entry(scope.place.context, os.environ)
-    server, pages = load_server(), read_pages(takes_tokens=True)
+    require_server()
+    from trainchart.console.io.serve import serve_users
+
+    pages, static = read_pages(takes_tokens=True), read_console_files("static")
     with _make_folder() as folder, _without_kubeconfig(folder):
-        accounts = Accounts(scope, entry, folder)
-        server.serve_users(accounts.open, pages, read_console_files("static"), host, port, origins, tell=tell)
+        serve_users(Accounts(scope, entry, folder).open, pages, static, host, port, origins, tell=tell)
 
 
 class Accounts:

@@ -22,6 +22,7 @@ from trainchart.cluster.snapshot import Object, Snapshot, find_trainings, has_en
 from trainchart.errors import ClusterError, Forbidden, NotFound, Unreachable
 from trainchart.reports.pod_use import PodLine, TopReport, Use
 from trainchart.reports.report import TrainingKey
+from trainchart_runtime.contract import USE_QUERY
 
 _ASKED_AT_ONCE = 16
 _ASK_SECONDS = 30.0
@@ -146,7 +147,7 @@ class _Launchers:
             return None
         try:
             port = find_status_port(self.objects[key])
-            return parse_launcher_use(read_pod_page(self.api, namespace, name, port, "/status"))
+            return parse_launcher_use(read_pod_page(self.api, namespace, name, port, f"/status?{USE_QUERY}"))
         except Forbidden as error:
             # Others of the threads may have asked meanwhile.
             self._refused.setdefault(namespace, f"launchers in {namespace} may not be asked: {error.message}")

@@ -101,7 +101,7 @@ class ServerPages:
     def list_parts(self, view: ServersView) -> dict[str, str]:
         """Return what changes on the page of all model servers."""
         rows, stale = list(map(describe_server, view.servers)), describe_staleness(view.error, view.read_at)
-        return {"servers": self._render("servers_table.html", rows=rows, stale=stale)}
+        return {"servers": self._render("servers_table.html", rows=rows, stale=stale, notes=view.notes)}
 
     def one(self, server: ServerRef, view: ServerView, token: str) -> str:
         """Return the page of one model server."""

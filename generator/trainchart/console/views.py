@@ -100,6 +100,8 @@ class ServersView:
     """The model servers at one moment."""
 
     servers: tuple[ServerState, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Which namespaces may not be read, and why."""
     error: str = ""
     """Why they could not be read now; `servers` are then those that were read last."""
     read_at: float = 0.0

@@ -258,6 +258,10 @@ def _controller(spec: ModelSpec) -> Iterator[Impossibility]:
             "the run controller would have no rights",
             "name a ServiceAccount that has them in run.controller.serviceAccountName",
         )
+    if spec.run.notify.secret and not controller.enabled:
+        yield Impossibility(
+            ("run", "notify"), "the run controller sends the messages", "set run.controller.enabled to true"
+        )
 
 
 def _image(spec: ModelSpec) -> Iterator[Impossibility]:

@@ -69,7 +69,7 @@ def _parse(content: bytes, most: int) -> tuple[Any, int]:
         raise ValueError("it holds no value, or has too many dimensions")
     counts = list(itertools.accumulate(shape, operator.mul))
     entries = sum(counts)
-    # A dimension of size 1 costs as many lists as there are values, and strings of no bytes cost no bytes.
+    # A dimension of size 1 costs as many lists as there are values.
     if entries > most:
         raise ValueError(f"it holds more than {_MOST_ENTRIES} values, counting lists too")
     values = _read_values(kind, data, counts[-1] if counts else 1)

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +17,7 @@ from trainchart.actions.console_users import Accounts, open_users_console
 from trainchart.actions.support.cluster_access import Place, open_cluster
 from trainchart.cluster.io.kubeconfig import read_entry
 from trainchart.console.accounts import OpenAccount
+from trainchart.console.io import serve as console_serve
 from trainchart.console.views import RunRef, ServerRef
 from trainchart.errors import ClusterError, ToolError, Unauthorized, UsageError
 from trainchart.helm.io.upgrade import HelmUpgrade, render_upgrade, run_upgrade
@@ -101,7 +101,10 @@ def test_all_that_is_read_is_read_as_the_user(accounts: Accounts, api: SmallApi)
 
 def test_model_servers_of_all_readable_namespaces_are_shown(accounts: Accounts, api: SmallApi) -> None:
     for name in ("ada", "bob"):
-        assert accounts.open(f"{name}-token").source.watch_servers()().error == ""
+        found = accounts.open(f"{name}-token").source.watch_servers()()
+        assert found.error == ""
+        (note,) = found.notes
+        assert note.startswith(f"{'team-b' if name == 'ada' else 'team-a'} is not shown: cannot list deployments")
     api.allowed["bob"] = "team-c"
     assert "User bob cannot list" in accounts.open("bob-token").source.watch_servers()().error
 
@@ -116,7 +119,7 @@ def test_what_has_no_session_reaches_no_cluster(api: SmallApi, tmp_path: Path, m
             open_cluster(Place())
         served.append(open_account("ada-token").user)
 
-    monkeypatch.setattr(console_users, "load_server", lambda: SimpleNamespace(serve_users=serve))
+    monkeypatch.setattr(console_serve, "serve_users", serve)
     open_users_console(Scope(Place(), tmp_path), "127.0.0.1", 8080, [], tell=print)
     assert served == ["ada"]
     assert os.environ["KUBECONFIG"] == file

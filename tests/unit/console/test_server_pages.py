@@ -48,7 +48,7 @@ def show_all(text: str) -> tuple[str, ...]:
     report = make_report(text, origin=CLUSTER, phase=SUCCEEDED)
     run = MadeUpSource().add(report, servers=(view.server, make_server(text, text, "other")))
     return (
-        PAGES.servers.list(ServersView((view.server,), text, NOW), "token"),
+        PAGES.servers.list(ServersView((view.server,), (text,), text, NOW), "token"),
         PAGES.servers.one(SERVER, view, "token"),
         PAGES.run(refer_to(report), run, "token"),
     )
@@ -80,7 +80,7 @@ def test_the_list_says_what_serves_and_leads_on() -> None:
 
 
 def test_a_list_that_cannot_be_read_is_never_empty() -> None:
-    page = PAGES.servers.list(ServersView((make_server(),), "the cluster is away", NOW), "token")
+    page = PAGES.servers.list(ServersView((make_server(),), error="the cluster is away", read_at=NOW), "token")
     assert "Not up to date" in page
     assert "exp-7 step 300" in page
     assert "No model servers." not in PAGES.servers.list(ServersView(error="the cluster is away"), "token")

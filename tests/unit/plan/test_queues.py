@@ -17,6 +17,7 @@ LABEL = "kueue.x-k8s.io/queue-name: research"
     ("more", "says"),
     [
         ("run: {queue: research, controller: {enabled: false}}", "the run controller waits in the queue"),
+        ("run: {notify: {secret: channel}, controller: {enabled: false}}", "the run controller sends the messages"),
         ("run: {queuePriorityClass: high}", "a priority class without a queue"),
         (f"commonLabels: {{{LABEL}}}", "Kueue queues each StatefulSet by itself"),
         (f"podLabels: {{{LABEL}}}", "Kueue queues each StatefulSet by itself"),

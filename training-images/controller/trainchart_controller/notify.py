@@ -50,6 +50,17 @@ class NoticeOutcome(NamedTuple):
     outcome: str
 
 
+class _Answer(NamedTuple):
+    """What came of one try."""
+
+    outcome: str
+    may_pass: bool = False
+    """Whether the next try may do better."""
+
+
+_NO_URL = _Answer("what the Secret holds is no URL of http or https")
+
+
 class Notifier:
     """Marks in the state what is to be sent, and sends it once that is recorded."""
 
@@ -124,20 +135,17 @@ def write_text(release: str, namespace: str, state: RunState) -> str:
 def deliver(settings: NotifySettings, text: str) -> str:
     """Send a text and return NOTICE_SENT, or why it could not be sent, without the URL."""
     until = time.monotonic() + _LAST_WAIT_SECONDS
-    outcome, pause = "", _PAUSE_SECONDS
+    missing = _Answer(f"the Secret {settings.secret} has no key {settings.key}, or is missing")
+    answer, pause = missing, _PAUSE_SECONDS
     for number in range(_TRIES):
         # Read each time: the Secret may have come, or changed, in the meantime.
         url = _read_url(settings)
-        outcome = _post(url, text) if url else f"the Secret {settings.secret} has no key {settings.key}, or is missing"
-        if not outcome.startswith(_TRY_AGAIN) or number == _TRIES - 1 or time.monotonic() + pause >= until:
+        answer = _post(url, text) if url else missing
+        if not answer.may_pass or number == _TRIES - 1 or time.monotonic() + pause >= until:
             break
         time.sleep(pause)
         pause *= 2
-    return outcome[len(_TRY_AGAIN) :] if outcome.startswith(_TRY_AGAIN) else outcome
-
-
-_TRY_AGAIN = "\0"
-"""Begins the words about what may pass."""
+    return answer.outcome
 
 
 def _read_url(settings: NotifySettings) -> str:
@@ -148,7 +156,7 @@ def _read_url(settings: NotifySettings) -> str:
         return ""
 
 
-def _post(url: str, text: str) -> str:
+def _post(url: str, text: str) -> _Answer:
     """Try once; proxies are those of the environment."""
     # Only here: a controller that sends nothing need not hold it in memory.
     import urllib.error
@@ -165,33 +173,31 @@ def _post(url: str, text: str) -> str:
     except ValueError:
         scheme = ""
     if scheme not in ("http", "https"):
-        return "what the Secret holds is no URL of http or https"
+        return _NO_URL
     opener = urllib.request.build_opener(NoRedirects)
     headers = {"Content-Type": "application/json", "User-Agent": "trainchart-controller"}
     try:
         request = urllib.request.Request(url, json.dumps({"text": text}).encode(), headers, method="POST")
         # The body is not read: the status says all, and the body may have no end.
         with opener.open(request, timeout=_TRY_SECONDS):
-            return NOTICE_SENT
+            return _Answer(NOTICE_SENT)
     except urllib.error.HTTPError as err:
         err.close()
         if 300 <= err.code < 400:
-            return f"the webhook answers with a redirect ({err.code}), which is not followed"
-        words = f"the webhook answers with HTTP status {err.code}"
-        return _TRY_AGAIN + words if err.code >= 500 or err.code in _PASSING else words
+            return _Answer(f"the webhook answers with a redirect ({err.code}), which is not followed")
+        return _Answer(f"the webhook answers with HTTP status {err.code}", err.code >= 500 or err.code in _PASSING)
     except Exception as err:  # http.client has many, and their texts may hold the URL
         return _describe(getattr(err, "reason", err))
 
 
-def _describe(err: object) -> str:
+def _describe(err: object) -> _Answer:
     if isinstance(err, ssl.SSLCertVerificationError):
-        return "the webhook's certificate is not trusted"
+        return _Answer("the webhook's certificate is not trusted")
     if isinstance(err, socket.gaierror):
-        return _TRY_AGAIN + "the webhook's host name cannot be resolved"
+        return _Answer("the webhook's host name cannot be resolved", may_pass=True)
     if isinstance(err, (socket.timeout, TimeoutError)):
-        return _TRY_AGAIN + f"the webhook has not answered within {_TRY_SECONDS:.0f} seconds"
-    if isinstance(err, OSError) and err.errno:
-        return _TRY_AGAIN + f"the webhook cannot be reached: {os.strerror(err.errno)}"
+        return _Answer(f"the webhook has not answered within {_TRY_SECONDS:.0f} seconds", may_pass=True)
     if isinstance(err, (ValueError, http.client.InvalidURL)):
-        return "what the Secret holds is no URL of http or https"
-    return _TRY_AGAIN + f"the webhook cannot be reached: {type(err).__name__}"
+        return _NO_URL
+    why = os.strerror(err.errno) if isinstance(err, OSError) and err.errno else type(err).__name__
+    return _Answer(f"the webhook cannot be reached: {why}", may_pass=True)

@@ -12,6 +12,7 @@ from trainchart_launcher.signals import Signals
 from trainchart_launcher.state import read_progress
 from trainchart_launcher.status import Status, dump_status, render_metrics
 from trainchart_runtime.cluster import needed_peers
+from trainchart_runtime.contract import USE_QUERY
 from trainchart_runtime.io.pages import Guard, serve_pages
 from trainchart_runtime.metrics_text import CONTENT_TYPE
 
@@ -51,7 +52,11 @@ class Report:
         own = cluster.address(self._settings.task, cluster.status_port)
         host, _, port = self._settings.addresses.get(own, f":{cluster.status_port}").rpartition(":")
         pages = {
-            "/status": ("application/json", lambda query: self._render(dump_status, self._read_use())),
+            # What is used is measured for those who ask for it, and not for the run controller's looks.
+            "/status": (
+                "application/json",
+                lambda query: self._render(dump_status, self._read_use() if query == USE_QUERY else None),
+            ),
             "/metrics": (CONTENT_TYPE, lambda query: self._render(render_metrics)),
         }
         try:

@@ -50,7 +50,7 @@ class Status(NamedTuple):
     silent_storage: str = ""
     """Why the program stands still, or is not started: the checkpoint storage does not answer."""
     use: Optional[Mapping[str, Any]] = None
-    """What the container uses, in /status only."""
+    """What the container uses; None where no one asked."""
 
 
 def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]) -> str:
@@ -79,8 +79,9 @@ def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]
         "peersWaiting": [
             {"address": peer.address, "reason": peer.reason, "seconds": round(peer.seconds, 1)} for peer in peers
         ],
-        "use": dict(status.use or {}),
     }
+    if status.use is not None:
+        document["use"] = dict(status.use)
     return json.dumps(document) + "\n"
 
 

@@ -89,9 +89,8 @@ class _GpuReader:
             self._read_at = time.monotonic()
         except ImportError:
             self._is_absent = True
-        except (
-            Exception
-        ):  # No driver, or one that fails: NVML has an error class for each kind. Looked for again later.
+        except Exception:
+            # No driver, or one that fails: NVML has an error class for each kind. It is looked for again later.
             self._nvml = None
 
 

@@ -153,6 +153,8 @@ PEER_UNRESOLVED = "name does not resolve"
 PEER_REFUSES = "refuses connections"
 """Its pod answers: the program has not opened its port yet."""
 PEER_SILENT = "does not answer"
+USE_QUERY = "use"
+"""With it, `/status?use` also says what the container uses, which is measured then."""
 
 # --- what the chart tells the run controller -------------------------------------------------------------
 STATE_NAME = "TRAINCHART_STATE_NAME"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from trainchart.cluster.io.kubeconfig import read_entry
 from trainchart.cluster.io.kubernetes_api import KubernetesApi, connect
-from trainchart.errors import NotFound
+from trainchart.errors import Forbidden, NotFound
 
 _NAMESPACE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -40,3 +42,23 @@ def open_cluster(place: Place) -> tuple[KubernetesApi, str]:
     if not _NAMESPACE_NAME.fullmatch(namespace):
         raise NotFound(f"{namespace!r} is not a valid namespace name")
     return connect(entry), namespace
+
+
+def read_namespaces(
+    namespaces: Sequence[str], read: Callable[[str], Iterable[Found]]
+) -> tuple[list[Found], tuple[str, ...]]:
+    """Return what `read` finds in those of several namespaces that may be read, and notes about the others.
+
+    Raises:
+        ClusterError: what `read` says, Forbidden only where no namespace may be read.
+    """
+    found: list[Found] = []
+    refusals: dict[str, Forbidden] = {}
+    for namespace in namespaces:
+        try:
+            found += read(namespace)
+        except Forbidden as error:
+            refusals[namespace] = error
+    if refusals and len(refusals) == len(namespaces):
+        raise next(iter(refusals.values()))
+    return found, tuple(f"{namespace} is not shown: {error.message}" for namespace, error in refusals.items())
