@@ -153,10 +153,10 @@ def _introduce(ready: ReadyServer) -> list[str]:
         lines.append(f"other signatures: {', '.join(others)}")
     example = ready.example
     if example is None:
-        return [*lines, "", "There is no example of zeros: JSON cannot hold its inputs, or they are too large."]
+        return [*lines, "", "No example request: JSON cannot hold the inputs of this model, or they are too large."]
     if example.refusal:
-        lines += ["", f"The model refuses zeros, so put an example of yours into these: {example.refusal}"]
-    return [*lines, "", "Ask it:", f"  {_curl(ready)}", f"  {_predict(ready)}", ""]
+        lines += ["", f"The model refuses zeros, so put an example of your own into these: {example.refusal}"]
+    return [*lines, "", "Try it:", f"  {_curl(ready)}", f"  {_predict(ready)}", ""]
 
 
 def _curl(ready: ReadyServer) -> str | None:
