@@ -147,7 +147,7 @@ def test_top_of_an_unknown_release_fails_as_status(api: SmallApi, tmp_path: Path
 def test_top_of_an_empty_namespace_is_no_error(api: SmallApi, tmp_path: Path) -> None:
     api.objects = {}
     done = run_to(api, tmp_path, "top")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "no training pods here; -A looks everywhere\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "no training pods here; try -A\n")
     assert json.loads(run_to(api, tmp_path, "top", "--format=json").stdout) == {"pods": [], "notes": []}
 
 

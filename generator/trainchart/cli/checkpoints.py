@@ -41,8 +41,8 @@ group = typer.Typer(
 )
 _METAVAR = "FOLDER|RUN|RELEASE"
 _TARGET = (
-    "A folder of checkpoints (./NAME in the current one), or the name of a local run or of a release on a cluster, "
-    "which --namespace or --context always means."
+    "A folder of checkpoints (./NAME for one in the current folder), or the name of a local run or of a release on a "
+    "cluster; with --namespace or --context, always a release."
 )
 TargetArgument = Annotated[
     str, typer.Argument(metavar=_METAVAR, help=_TARGET, show_default=False, autocompletion=complete.runs)
@@ -52,7 +52,7 @@ ClaimOption = Annotated[
     typer.Option(
         "--claim",
         metavar="CLAIM[/FOLDER]",
-        help="Claim of the checkpoints. Default: that of the release, also of one that is uninstalled and has left it.",
+        help="Claim of the checkpoints. Default: that of the release, even if the release was uninstalled and left it.",
         show_default=False,
     ),
 ]
@@ -66,7 +66,7 @@ ImageOption = Annotated[
     ),
 ]
 TimeoutOption = Annotated[
-    int, typer.Option("--timeout", metavar="SECONDS", help="How long that pod may take, its start included.", min=1)
+    int, typer.Option("--timeout", metavar="SECONDS", help="How long that pod may take, including its start.", min=1)
 ]
 _TIMEOUT = 3600
 StepArgument = Annotated[int, typer.Argument(help="Step of the checkpoint.", show_default=False, min=0)]
@@ -107,10 +107,10 @@ def list_(
     timeout: TimeoutOption = _TIMEOUT,
     format_: FormatOption = Format.text,
 ) -> None:
-    """List the checkpoints, the newest first, and whose they are.
+    """List the checkpoints, newest first, and which run they belong to.
 
-    The default: a folder or a run is listed without the word list, too. Looks at names, sizes and markers, where verify
-    reads every byte.
+    This is the default command: `checkpoints exp-7` lists, too. It reads only names, sizes and markers; verify reads
+    every byte.
 
     Example: trainchart checkpoints list exp-7
     """
@@ -166,9 +166,9 @@ def verify(
     timeout: TimeoutOption = _TIMEOUT,
     format_: FormatOption = Format.text,
 ) -> None:
-    """Read every byte of the checkpoints, and name the file that has changed. Exit code 6: one is damaged.
+    """Read every byte of the checkpoints, and name files that have changed. Exit code 6: a checkpoint is damaged.
 
-    Also says which checkpoint a training would restore that is started now.
+    Also says which checkpoint a training that starts now would restore.
 
     Example: trainchart checkpoints verify exp-7
     """
@@ -222,7 +222,7 @@ def export(
 @group.command("prune")
 def prune(
     target: TargetArgument,
-    keep: Annotated[int, typer.Option("--keep", help="How many whole checkpoints stay, the newest ones.", min=1)],
+    keep: Annotated[int, typer.Option("--keep", help="How many of the newest whole checkpoints to keep.", min=1)],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
@@ -233,9 +233,9 @@ def prune(
     timeout: TimeoutOption = _TIMEOUT,
     format_: FormatOption = Format.text,
 ) -> None:
-    """Remove all checkpoints that are older than the newest whole ones. Refused while a run uses the folder.
+    """Keep the newest whole checkpoints, and remove all older ones. Refused while a run uses the folder.
 
-    Those that stay are read byte by byte first, so that no damaged one counts.
+    Reads those that it keeps byte by byte first, so that no damaged one counts.
 
     Example: trainchart checkpoints prune exp-7 --keep 3 --dry-run
     """

@@ -38,7 +38,7 @@ def _compare(
     runs: Annotated[
         list[str],
         typer.Argument(
-            help="Two or more: names of local runs, releases (RELEASE/CHART where one holds several training runs), "
+            help="Two or more: names of local runs, releases (RELEASE/CHART if one holds several training runs), "
             "or folders of local runs, such as ../old/.trainchart/runs/exp-7.",
             metavar="RUN RUN...",
             show_default=False,
@@ -54,12 +54,13 @@ def _compare(
 ) -> None:
     """Compare runs, here or on a cluster: the settings that differ, how each run ended, and its last metrics.
 
-    Each run is a column. A setting is named as in the values of its chart, so that --set takes it. A dash stands for
-    nothing, as of a value that the chart decides; a question mark for what is not known. A star marks the best value
-    of a row, where its name says which direction is better, as those of losses, errors and accuracies do, or where
-    earlyStopMode says it.
+    Each run is a column. A setting is named as in the values of its chart, as for --set. A dash means that there is no
+    value, for example because the chart decides it; a question mark means that the value is not known. A star marks
+    the best value of a row, if the name of the metric says which direction is better (losses, errors, accuracies), or
+    if earlyStopMode says it.
 
-    A local run comes before a release of the same name; with --namespace or --context, names are those of releases.
+    A local run takes precedence over a release of the same name. With --namespace or --context, all names are those of
+    releases.
     """
     from trainchart.actions.compare import read_reports
     from trainchart.actions.support.cluster_access import Place

@@ -42,30 +42,35 @@ def _console(
     ] = None,
     context: ContextOption = "",
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
-    host: Annotated[str, typer.Option(help="Address to listen on; with a code, of this machine alone.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on. 0: any that is free.")] = 0,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; without --sign-in token, a loopback address.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on. 0: any free port.")] = 0,
     sign_in: Annotated[
         SignIn,
-        typer.Option(help="code: the user of this machine, as the kubeconfig's. token: users with their tokens."),
+        typer.Option(
+            help="code: you sign in with the printed code, and have the rights of your kubeconfig. token: each user "
+            "signs in with their own Kubernetes token."
+        ),
     ] = SignIn.code,
     addresses: Annotated[
         list[str] | None,
         typer.Option(
             "--address",
-            help="With tokens: address in the browser, such as https://console.example.com. Repeatable. Default: "
-            "http://localhost:PORT.",
+            help="With --sign-in token: address in the browser, such as https://console.example.com. Repeatable. "
+            "Default: http://localhost:PORT.",
         ),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> None:
-    """Show runs on a web page, as they go on: the local ones, and those of a cluster that `trainchart list` shows.
+    """Show local runs and those of a cluster on a live web page: the runs that `trainchart list` shows.
 
-    The page is for the user of this machine who knows the code that is printed. It shows what the kubeconfig's user
-    may see, can stop, suspend, resume and rerun, and installs and uninstalls releases by a form. It needs the extra:
+    The page is only for you: it needs the code that is printed. It shows what the user of your kubeconfig may see, can
+    stop, suspend, resume and rerun runs, and installs and uninstalls releases. It needs the extra:
     pip install 'trainchart[console]'.
 
-    With --sign-in token, it is for users of the cluster that the kubeconfig names. Each signs in with a Kubernetes
-    token, and sees and does what that token may. Local runs are not shown.
+    With --sign-in token, it is for all users of the cluster that the kubeconfig names. Each signs in with a Kubernetes
+    token, and can see and do what that token allows. Local runs are not shown.
     """
     from trainchart.actions.console import Scope, open_console
     from trainchart.actions.console_users import open_users_console

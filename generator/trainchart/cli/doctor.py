@@ -40,12 +40,12 @@ def _doctor(
     target: Annotated[
         str,
         typer.Argument(
-            help="The model, chart folder or archive that is to be installed. Default: examine this machine instead.",
+            help="The model, chart folder or archive to install. Without one, doctor examines this machine.",
             show_default=False,
             autocompletion=complete.models,
         ),
     ] = "",
-    release: Annotated[str, typer.Option(help="Name of the release to be. Default: the chart's name.")] = "",
+    release: Annotated[str, typer.Option(help="Name of the future release. Default: the chart's name.")] = "",
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Namespace to install into. Default: the context's.")
     ] = "",
@@ -66,7 +66,7 @@ def _doctor(
         bool, typer.Option("--probe/--no-probe", help="Start small pods that try volumes, images and network.")
     ] = True,
     timeout: Annotated[
-        str, typer.Option(help="How long these pods may take, the pull of the image included: 90 (seconds), 5m.")
+        str, typer.Option(help="How long these pods may take, including the image pull: 90 (seconds), 5m.")
     ] = "5m",
     engine: Annotated[
         str, typer.Option(help="Helm engine: auto, sdk, binary, or the path of a helm binary. Default: auto.")
@@ -77,9 +77,9 @@ def _doctor(
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     output: FormatOption = Format.text,
 ) -> None:
-    """Say before an installation whether this cluster can run a chart; without one, whether this machine can train.
+    """Find out before an installation whether a cluster can run a chart, or without one whether this machine can train.
 
-    Nothing stays behind. Exit code 0: nothing speaks against it; 6: a check has failed.
+    The command leaves nothing behind. Exit code 0: no check has failed; 6: a check has failed.
     """
     from trainchart.actions.doctor import Request, examine
     from trainchart.actions.support.cluster_access import Place

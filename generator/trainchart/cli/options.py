@@ -41,7 +41,7 @@ RunsOption = Annotated[
     Path,
     typer.Option(
         "--runs-dir",
-        help="Folder that keeps the local runs; the default is in the project.",
+        help="Folder of the local runs. The default is in the project.",
         callback=start_from_project,
     ),
 ]
@@ -49,7 +49,7 @@ ColorOption = Annotated[
     bool,
     typer.Option(
         "--color/--no-color",
-        help="Write in colours on a terminal; NO_COLOR in the environment switches them off, too.",
+        help="Use colours on a terminal. NO_COLOR in the environment switches them off, too.",
     ),
 ]
 RunArgument = Annotated[

@@ -35,7 +35,7 @@ FormatOption = Annotated[
         "--format",
         callback=choose_format,
         is_eager=True,
-        help="Print the result, and errors, as text or as JSON; unknown options and missing arguments as text.",
+        help="Format of the result and of errors. Errors about options and arguments are always text.",
     ),
 ]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trainchart.actions.pack import FetchedPack
 
 group = typer.Typer(
-    help="Set defaults for all models of a repository: start, check, publish and fetch packs.",
+    help="Set defaults and rules for all models of a repository: start, check, publish and download packs.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -33,7 +33,7 @@ def init(
     name: Annotated[str, typer.Argument(help="Name of the new pack.", show_default=False)],
     format_: FormatOption = Format.text,
 ) -> None:
-    """Start a pack in packs/NAME, and a trainchart.yaml that names it where there is none.
+    """Start a pack in packs/NAME, and a trainchart.yaml that names it if there is none.
 
     Example: trainchart pack init platform
     """
@@ -59,7 +59,7 @@ def check(
         typer.Option(
             "--engine",
             help="Helm engine: auto, sdk, binary or the path of a helm program; repeat it to compare Helms. "
-            "Default: the package helm-python-sdk and the helm on PATH, as far as they are there.",
+            "Default: the package helm-python-sdk and the helm on PATH, those that are installed.",
             show_default=False,
         ),
     ] = None,

@@ -27,19 +27,19 @@ def _predict(
     file: Annotated[str, typer.Argument(help="A .json, .npy or .npz file; - for JSON from standard input.")],
     url: Annotated[str, typer.Option(help="Address of the model server.")] = "http://localhost:8501",
     model: Annotated[
-        str, typer.Option(help="Name of the model. Default: the only one of the server.", show_default=False)
+        str, typer.Option(help="Name of the model. Default: the server's only model.", show_default=False)
     ] = "",
     signature: Annotated[
         str, typer.Option(help="Signature of the model. Default: serving_default.", show_default=False)
     ] = "",
     output: FormatOption = Format.text,
 ) -> None:
-    """Send one example, or several, from a file to a model server, and print the outputs.
+    """Send one or more examples from a file to a model server, and print the outputs.
 
-    JSON may be the input itself, or an object with the model's inputs by name; a list of such objects; or a whole
-    request, with instances or inputs. Whether it is one example or several follows from the shape that the model takes.
-    Arrays of NumPy count as lists; those of a .npz are inputs by name. Any server with the REST API of TensorFlow
-    Serving can be asked. For a release on a cluster, first run: kubectl port-forward service/NAME 8501.
+    JSON may be the input itself, an object with the model's inputs by name, a list of such objects, or a whole
+    request with instances or inputs. The shape that the model takes tells whether it is one example or several.
+    NumPy arrays count as lists; those in a .npz file are inputs by name. Any server with the REST API of TensorFlow
+    Serving works. For a release on a cluster, first run: kubectl port-forward service/NAME 8501.
     """
     from trainchart.actions.predict import PredictRequest, predict
     from trainchart.serving.request import draw_prediction, is_shortened, spell_numbers

@@ -39,7 +39,7 @@ def _promote(
     release: Annotated[
         str,
         typer.Argument(
-            help="Name of the release whose run has succeeded; RELEASE/CHART where it holds several training runs.",
+            help="Release to promote; its run must have succeeded. RELEASE/CHART if it holds several training runs.",
             show_default=False,
             autocompletion=complete.releases,
         ),
@@ -49,7 +49,7 @@ def _promote(
         typer.Option(
             "--to",
             metavar="SERVER",
-            help="Release of a chart of the family model-server, in the same namespace.",
+            help="Release of the model server: of a chart of the family model-server, in the same namespace.",
             show_default=False,
             callback=refuse_empty,
             autocompletion=complete.servers,
@@ -60,20 +60,20 @@ def _promote(
         typer.Option(
             "--gate",
             metavar="METRIC>=NUMBER",
-            help="What a metric of the run must be: >=, <=, > or < a number, or serving, serving-0.01, serving+0.01, "
-            "the metric of what serves now. Repeatable; all must be met.",
+            help="Condition on a metric of the run: >=, <=, > or < a number, or serving, serving-0.01, serving+0.01, "
+            "where serving is the same metric of the model that serves now. Repeatable; all must be met.",
             show_default=False,
         ),
     ] = None,
     step: Annotated[
-        int | None, typer.Option("--step", help="Refuse an export that is of another step.", min=0, show_default=False)
+        int | None, typer.Option("--step", help="Refuse an export of another step.", min=0, show_default=False)
     ] = None,
     version: Annotated[
         int | None,
         typer.Option("--version", help="Version that clients see. Default: the step.", min=1, show_default=False),
     ] = None,
     rollback: Annotated[
-        bool, typer.Option("--rollback", help="Go back to the model that served before the present one.")
+        bool, typer.Option("--rollback", help="Serve the model again that served before the current one.")
     ] = False,
     history: Annotated[
         bool, typer.Option("--history", help="List the promotions that the server's revisions record.")
@@ -85,24 +85,25 @@ def _promote(
         str, typer.Option("--timeout", help="Roll back if not all pods serve the model by then: 90 (seconds), 10m.")
     ] = "10m",
     watch: Annotated[
-        str, typer.Option("--watch", help="How long to count failed requests once all pods serve it; 0: not at all.")
+        str, typer.Option("--watch", help="How long to count failed requests after all pods serve it; 0: not at all.")
     ] = "30s",
     max_error_rate: Annotated[
-        float, typer.Option("--max-error-rate", help="Roll back if a larger part of the requests fails.", min=0, max=1)
+        float,
+        typer.Option("--max-error-rate", help="Roll back if a larger fraction of the requests fails.", min=0, max=1),
     ] = 0.01,
     namespace: NamespaceOption = "",
     context: ContextOption = "",
     output: FormatOption = Format.text,
 ) -> None:
-    """Let a model server serve the export of a release, and go back by itself where that fails.
+    """Make a model server serve the export of a release, and roll back automatically if that fails.
 
-    The export is pinned by its content. The gates are checked with the evaluation of its step, or else with what the
-    run reported last. Then helm upgrades the server's release, with its chart and values; only the model and a record
-    of who promoted what, when and from what change. The command follows the rollout: a pod that fails, the
-    timeout, or too many failed requests bring back the revision before. Progress goes to stderr.
+    The export is pinned by its content. The gates are checked with the evaluation of its step, or else with the last
+    metrics that the run reported. Then helm upgrades the server's release with its installed chart and values; only
+    the model changes, and a record of who promoted it, when and from which run. The command follows the rollout, and
+    rolls back if a pod fails, the timeout is over, or too many requests fail. Progress goes to stderr.
 
-    Exit code 0: it serves, or served already; 6: a gate is not met; 9: it was rolled back; 11: the same, since the
-    time was up.
+    Exit code 0: the model serves, or served already; 6: a gate is not met; 9: it was rolled back; 11: it was rolled
+    back because of the timeout.
     """
     from trainchart.actions.promote import PromoteOptions, promote, read_history, roll_back
     from trainchart.actions.support.cluster_access import Place

@@ -47,7 +47,7 @@ def _serve(
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(help="Of a chart: a folder with its export, where no local run has it."),
+        typer.Option(help="Of a chart: a folder with its export, if no local run has it."),
     ] = None,
     values: Annotated[
         list[Path] | None,
@@ -58,7 +58,7 @@ def _serve(
         typer.Option("--set", help="Of a chart: KEY=VALUE; repeatable.", autocompletion=complete.settings),
     ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of REST on this machine. 0: any two that are free.")
+        int, typer.Option(min=0, max=65535, help="Port of REST on this machine. 0: any free ports, also for gRPC.")
     ] = _DEFAULT_PORT,
     grpc_port: Annotated[
         int | None,
@@ -66,16 +66,16 @@ def _serve(
             "--grpc-port", min=0, max=65535, help="Port of gRPC. Default: one less than --port.", show_default=False
         ),
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show TensorFlow's own lines, too.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show TensorFlow's own messages, too.")] = False,
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     output: FormatOption = Format.text,
 ) -> None:
-    """Serve the model of a local run, or of a chart, on this machine, over TensorFlow Serving's REST and gRPC API.
+    """Serve the model of a local run, or of a chart, on this machine, over TensorFlow Serving's REST and gRPC APIs.
 
-    The server takes a copy of the export, whose files must be those of its SHA256SUMS. Of a chart, it gets the
-    arguments that its pods get, and only the pinned content is served. Once the model answers, this prints what it
-    takes, and commands that ask it. Only this machine can reach it. Ctrl-C ends it, after the requests that have begun.
-    It needs the extra trainchart[serving]; where that is missing, the error says what to install.
+    The server uses a copy of the export, whose files must match its SHA256SUMS. With a chart, it gets the arguments
+    of the chart's pods, and serves only the pinned content. Once the model answers, the command prints its inputs and
+    example requests. Only this machine can reach the server. Ctrl-C stops it once the requests in flight are finished.
+    It needs the extra trainchart[serving]; if that is missing, the error says what to install.
     """
     from trainchart.actions.serve import Ports, serve_model
     from trainchart.actions.support.served_model import ServeRequest

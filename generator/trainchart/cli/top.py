@@ -31,7 +31,7 @@ def _top(
         list[str] | None,
         typer.Argument(
             metavar="[RELEASE]...",
-            help="Names of releases; RELEASE/CHART where one holds several training runs. Default: all.",
+            help="Names of releases; RELEASE/CHART if one holds several training runs. Default: all.",
             show_default=False,
             autocompletion=complete.runs,
         ),
@@ -41,12 +41,13 @@ def _top(
     context: ContextOption = "",
     output: FormatOption = Format.text,
 ) -> None:
-    """Show the CPU, memory and GPUs that training pods use, beside what they request and hold.
+    """Show the CPU, memory and GPUs that training pods use, next to what they request and hold.
 
-    CPU and memory come from the cluster's metrics API. It knows no GPUs, and some clusters have none: then each pod's
-    launcher reports its container, which takes the right to create pods/portforward. CPU is in cores. GPU-USE shows
-    for each GPU how busy it is and its memory, used/total; it needs nvidia-ml-py in the training image. A dash stands
-    for what is not known; notes below the table say where the figures come from, and why some are missing.
+    CPU and memory come from the cluster's metrics API. It does not report GPUs, and some clusters do not have it: then
+    each pod's launcher reports the use of its container, which needs the right to create pods/portforward. CPU is in
+    cores. GPU-USE shows for each GPU how busy it is and its memory, used/total; it needs nvidia-ml-py in the training
+    image. A dash means that a value is not known; notes below the table say where the values come from, and why some
+    are missing.
     """
     from trainchart.actions.support.cluster_access import Place
     from trainchart.actions.top import read_top
@@ -59,6 +60,6 @@ def _top(
         for note in report.notes:
             print_note(f"note: {note}")
         if not report.notes:
-            print_note("no training pods" if everywhere or releases else "no training pods here; -A looks everywhere")
+            print_note("no training pods" if everywhere or releases else "no training pods here; try -A")
     else:
         print_line("\n".join(top_lines(report, with_namespace=everywhere)))

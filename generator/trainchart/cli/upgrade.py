@@ -34,7 +34,7 @@ def upgrade(
     ] = False,
     live: Annotated[
         bool,
-        typer.Option("--live", help="Also list the releases on the cluster, and what upgrading each one now would do."),
+        typer.Option("--live", help="Also list the releases on the cluster, and what an upgrade of each would do now."),
     ] = False,
     everywhere: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="With --live: the releases in every namespace.")
@@ -48,8 +48,9 @@ def upgrade(
 ) -> None:
     """Generate all charts again after trainchart or a pack has changed, and show each kind of change once.
 
-    Says what an upgrade does to releases of these charts, compared with the charts on disk. Edits by hand are refused
-    (6), as by generate. No option changes a release: --live reads the cluster, and prints the helm commands.
+    Also says what an upgrade does to releases that were installed from the charts on disk. Charts that were edited by
+    hand are refused (6), as by generate. No option changes a release: --live reads the cluster, and prints the helm
+    commands.
 
     Example: trainchart upgrade --check
     """
