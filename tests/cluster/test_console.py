@@ -206,7 +206,7 @@ def test_a_training_is_installed_and_uninstalled(admin: Access, namespace: str, 
 
     page.get_by_role("link", name="Uninstall …").click()
     claim = "exp2-mnist-checkpoints"
-    expect(page.get_by_role("region", name="Stays")).to_contain_text(f"PersistentVolumeClaim {claim} (1Gi)")
+    expect(page.get_by_role("region", name="Kept")).to_contain_text(f"PersistentVolumeClaim {claim} (1Gi)")
     page.get_by_label("Type exp2 to confirm").fill("exp2")
     page.get_by_role("button", name="Uninstall exp2").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("exp2 is uninstalled")

@@ -131,7 +131,7 @@ def test_right_values_go_to_helm_and_to_the_page_of_the_run(
     expect(page.get_by_role("heading", level=1)).to_have_text(f"Install {RELEASE} in {NAMESPACE}?")
     command = page.get_by_role("region", name="The command")
     expect(command).to_contain_text(f"helm install {RELEASE} charts/mnist --namespace {NAMESPACE} --values - <<")
-    expect(page.get_by_role("region", name="What helm makes")).to_contain_text("4 StatefulSet")
+    expect(page.get_by_role("region", name="Objects that helm creates")).to_contain_text("4 StatefulSet")
     take(tab, "review-light")
 
     page.get_by_role("button", name="Change values").click()
@@ -173,11 +173,11 @@ def test_uninstalling_asks_for_the_name_of_the_release(
     tab.go(f"/runs/cluster/{NAMESPACE}/{release}/mnist")
     page = tab.page
     page.get_by_role("link", name="Uninstall …").click()
-    expect(page.get_by_role("region", name="Stays")).to_contain_text(
+    expect(page.get_by_role("region", name="Kept")).to_contain_text(
         f"PersistentVolumeClaim {release}-mnist-checkpoints (5Gi)"
     )
-    expect(page.get_by_role("region", name="Goes")).to_contain_text("4 StatefulSet")
-    expect(page.get_by_role("region", name="Goes")).not_to_contain_text("PersistentVolumeClaim")
+    expect(page.get_by_role("region", name="Deleted")).to_contain_text("4 StatefulSet")
+    expect(page.get_by_role("region", name="Deleted")).not_to_contain_text("PersistentVolumeClaim")
     command = page.get_by_role("region", name="The command")
     expect(command).to_contain_text(f"helm uninstall {release} --namespace {NAMESPACE}")
     take(tab, "uninstall-light")
@@ -190,7 +190,7 @@ def test_uninstalling_asks_for_the_name_of_the_release(
     confirm.fill("exp")
     page.keyboard.press("Enter")
     expect(confirm).to_have_attribute("aria-invalid", "true")
-    expect(page.locator("#confirm-error")).to_contain_text("not its name")
+    expect(page.locator("#confirm-error")).to_contain_text("not the name")
     assert helm.calls[before:] == []
     confirm.fill(release)
     page.get_by_role("button", name=f"Uninstall {release}").click()

@@ -60,9 +60,9 @@ def parse_address(text: str) -> str:
     if parts.scheme not in _DEFAULT_PORTS or not _HOST.fullmatch(name):
         raise ValueError("expected https://NAME or http://localhost:PORT")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise ValueError("the console is at the top of a name: expected nothing after it")
+        raise ValueError("the console needs the root of an address: expected no path, query or fragment")
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        raise ValueError("tokens would cross the network in the clear: expected https://, or http:// with localhost")
+        raise ValueError("tokens would cross the network in plain text: expected https://, or http:// with localhost")
     return f"{parts.scheme}://{name}" + ("" if port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{port}")
 
 
@@ -81,7 +81,7 @@ def refuse_host(header: str, names: Collection[str]) -> str:
     """Return why a request with this Host header is refused; empty where it is not."""
     if header.lower() in names:
         return ""
-    return f"The console does not answer as {header[:100]!r}. Open the address that it was started for."
+    return f"The console does not serve the address {header[:100]!r}. Open the address that it was started with."
 
 
 def refuse_origin(headers: Mapping[str, str], origins: Collection[str]) -> str:

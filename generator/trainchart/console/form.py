@@ -252,7 +252,7 @@ def _read_yaml(text: str) -> Mapping[str, Any]:
     if not documents:
         return {}
     for twice in find_duplicate_keys(text):
-        raise YamlError(f"the key {twice.key} is there twice", twice.line)
+        raise YamlError(f"the key {twice.key} appears twice", twice.line)
     if len(documents) > 1 or not isinstance(documents[0], dict):
         raise YamlError("expected keys with their values, such as image: {pullPolicy: Always}")
     return documents[0]

@@ -10,11 +10,11 @@ from trainchart_runtime.run.state import STOPPING, SUSPENDED
 
 STOP, SUSPEND, RESUME, RERUN = "stop", "suspend", "resume", "rerun"
 _EFFECTS = {
-    STOP: "Its programs get SIGTERM. Programs of the training library save first; another loses its steps since the "
-    "last checkpoint, unless it catches SIGTERM.",
-    SUSPEND: "Its programs get SIGTERM, and all they hold becomes free until the run is resumed.",
-    RESUME: "It goes on from its last checkpoint.",
-    RERUN: "A new run of the release starts, from the last checkpoint where there is one.",
+    STOP: "Its programs get SIGTERM. Programs that use the training library save first; others lose the steps since "
+    "the last checkpoint, unless they handle SIGTERM.",
+    SUSPEND: "Its programs get SIGTERM, and everything they hold is freed until the run is resumed.",
+    RESUME: "It continues from its last checkpoint.",
+    RERUN: "A new run of the release starts, from the last checkpoint if there is one.",
 }
 VERBS = tuple(_EFFECTS)
 

@@ -26,7 +26,7 @@ def divide(objects: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str], 
 
 def warn_of(name: str, pause: str) -> str:
     """Return what to say of a tool that applies a release, and of the command that makes it stop."""
-    return f"{name} applies this release and installs it again: remove it there, or pause it first: {pause}"
+    return f"{name} applies this release and will install it again: remove it there, or pause it first: {pause}"
 
 
 def _is_kept(each: Mapping[str, Any]) -> bool:

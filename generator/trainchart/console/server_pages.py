@@ -174,8 +174,8 @@ def list_commands(server: ServerState, context: str) -> Iterator[tuple[str, str]
     place = f"--to {shlex.quote(server.name)} -n {shlex.quote(server.namespace)}"
     place += f" --context {shlex.quote(context)}" if context else ""
     yield "Serve the export of a release", f"trainchart promote RELEASE {place}"
-    yield "Serve the model again that served before", f"trainchart promote {place} --rollback"
-    yield "The history, in a terminal", f"trainchart promote {place} --history"
+    yield "Roll back to the model that served before", f"trainchart promote {place} --rollback"
+    yield "Show the history in a terminal", f"trainchart promote {place} --history"
 
 
 def _describe_entry(entry: Entry, namespace: str) -> EntryRow:

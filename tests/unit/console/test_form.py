@@ -74,7 +74,7 @@ def test_what_is_no_number_stays_a_text_for_helm_to_refuse(text: str) -> None:
     ("yaml", "said"),
     [
         ("a: [", "line 2"),
-        ("a: 1\na: 2", "line 2: the key a is there twice"),
+        ("a: 1\na: 2", "line 2: the key a appears twice"),
         ("- 1", "expected keys"),
         ("a: 1\n---\nb: 2", "expected keys"),
         ("a: &x [*x]", "contains itself"),

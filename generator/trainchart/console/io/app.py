@@ -123,7 +123,7 @@ class Console:
     async def _act(self, request: Request) -> Response:
         run, verb = _find_run(request), request.path_params["verb"]
         if run is None or verb not in VERBS:
-            return HTMLResponse(self._pages.refusal("No such action", "Go back to the run."), 404)
+            return HTMLResponse(self._pages.refusal("No such action", "The page of the run shows its actions."), 404)
         notice = await call_in_thread(partial(self._source.act, run, verb))
         self._keep_notice(run, notice)
         return RedirectResponse(address_of(run), 303)
@@ -179,7 +179,7 @@ class Console:
 
     async def _failed(self, request: Request, error: Exception) -> Response:
         del request, error  # the server prints it
-        return HTMLResponse(self._pages.refusal("An error in the console", "Its output shows what happened."), 500)
+        return HTMLResponse(self._pages.refusal("An error in the console", "See the output of the console."), 500)
 
 
 def _find_run(request: Request) -> RunRef | None:

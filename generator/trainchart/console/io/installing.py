@@ -132,7 +132,7 @@ class InstallRoutes:
     async def _uninstall(self, request: Request) -> Response:
         run = _find_release(request)
         if run is not None and request.scope["form"].get("release", "").strip() != run.release:
-            return await self._send_removal(request, f"This is not its name: {run.release}", WRONG)
+            return await self._send_removal(request, f"This is not the name of the release: {run.release}", WRONG)
         if run is None:
             return self._refuse(NotFound("No release has this name."))
         try:

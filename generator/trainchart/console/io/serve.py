@@ -57,7 +57,7 @@ def serve_console(
         names = list_names(host, listener.getsockname()[1])
         code = secrets.token_urlsafe(18)
         door = CodeDoor(console, pages, tuple(f"http://{name}" for name in names), code)
-        tell(f"console:  http://{names[0]}/\ncode:     {code}\nCtrl-C ends it.")
+        tell(f"console:  http://{names[0]}/\ncode:     {code}\nCtrl-C stops it.")
         with _write_opener(names[0], code) if opens_browser else contextlib.nullcontext() as opener:
             if opener is not None:
                 _open_browser(opener)
@@ -81,7 +81,7 @@ def serve_users(
     """
     with _listen(host, port) as listener:
         door = TokenDoor(open_account, pages, origins)
-        tell("".join(f"console:  {origin}/\n" for origin in origins) + "Ctrl-C ends it.")
+        tell("".join(f"console:  {origin}/\n" for origin in origins) + "Ctrl-C stops it.")
         try:
             asyncio.run(_serve(Guard(door, pages, static), door.close, listener, _CONNECTIONS_OF_USERS))
         finally:
@@ -99,7 +99,7 @@ def _listen(host: str, port: int) -> Iterator[socket.socket]:
         except OSError as error:
             raise ToolError(
                 f"cannot listen on {host}, port {port}: {error.strerror or error}",
-                hint="choose another port with --port; 0 takes any that is free",
+                hint="choose another port with --port; 0 takes any free port",
             ) from error
         yield listener
 

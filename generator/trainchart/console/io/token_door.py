@@ -37,7 +37,7 @@ LIFE_SECONDS = 12 * 3600.0
 _CHECK_SECONDS = 15.0
 _NOT_ACCEPTED = "The cluster does not accept this token. It may have expired."
 _NO_TOKEN = "This is not a Kubernetes token."
-_FULL = "Too many users are signed in, or sign in now. Try again later."
+_FULL = "Too many users are signed in or signing in. Try again later."
 
 
 class _Full(Exception):
