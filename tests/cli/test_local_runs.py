@@ -168,7 +168,7 @@ def test_stop_does_not_ask_twice(going: list[int]) -> None:
 
 
 def test_stop_of_a_run_that_is_over_changes_nothing() -> None:
-    assert "exp-2: the run is over already: Succeeded" in call("stop", "exp-2").stdout
+    assert "exp-2: the run is already over: Succeeded" in call("stop", "exp-2").stdout
 
 
 def test_what_only_releases_can_do_names_the_local_way() -> None:

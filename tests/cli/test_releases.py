@@ -425,7 +425,7 @@ def test_why_shows_warnings_that_a_running_pod_repeats(api: SmallApi, tmp_path: 
     done = run_to(api, tmp_path, "why", "exp1")
     (note,) = (line for line in done.stdout.splitlines() if line.startswith("note: ") and "again and again" in line)
     assert note.startswith("note: chief-0 prints the same warning again and again (5 times from ")
-    assert f"{warning.format(4)}. Make room in a volume (claim team-ckpt, or /tmp) now" in note
+    assert f"{warning.format(4)}. Free space in a volume (claim team-ckpt, or /tmp) now" in note
     assert "see the notes below" in done.stdout
 
 
@@ -439,11 +439,17 @@ def test_why_quotes_the_init_container_that_waits(api: SmallApi, tmp_path: Path)
     note = "note: exp1-mnist-worker-1 does not start: its init container fetch has run for "
     why = run_to(api, tmp_path, "why", "exp1").stdout
     assert note in why
-    assert ". Its command: nc features:8080. It names features, and team-a has no such Service. What it waits" in why
+    assert (
+        ". Its command: nc features:8080. It names features, and team-a has no such Service. To see what it waits"
+        in why
+    )
     api.logs = {"exp1-mnist-worker-1": f"{stamp(NOW)} waiting for features\n"}
     api.refused = {"services": 403}
     why = run_to(api, tmp_path, "why", "exp1").stdout
-    assert ". Its last line: waiting for features. What it waits for: kubectl logs exp1-mnist-worker-1 -c fetch" in why
+    assert (
+        ". Its last line: waiting for features. To see what it waits for: kubectl logs exp1-mnist-worker-1 -c fetch"
+        in why
+    )
 
 
 def test_why_names_the_autoscaler_that_deletes_pods(api: SmallApi, tmp_path: Path) -> None:
@@ -461,11 +467,11 @@ def test_why_names_the_autoscaler_that_deletes_pods(api: SmallApi, tmp_path: Pat
     why = run_to(api, tmp_path, "why", "exp1").stdout
     assert "see the notes below: the HorizontalPodAutoscaler cost-saver scales exp1-mnist-worker" in why
     assert "kubectl delete hpa cost-saver -n team-a" in why
-    assert "Find out who or what deletes it" not in why
+    assert "Find out who or what keeps deleting it" not in why
     api.refused = {"horizontalpodautoscalers": 403}
     why = run_to(api, tmp_path, "why", "exp1").stdout
     assert "could not find out horizontalpodautoscalers (forbidden)" in why
-    assert "Find out who or what deletes it" in why
+    assert "Find out who or what keeps deleting it" in why
 
 
 @pytest.mark.parametrize(
@@ -494,9 +500,12 @@ def make_right(**more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("missing", "words"),
     [
-        ("rolebindings", f"the RoleBinding {ACCOUNT} is missing, so its run controller may not do what the run needs"),
+        (
+            "rolebindings",
+            f"the RoleBinding {ACCOUNT} is missing, so its run controller lacks rights that the run needs",
+        ),
         ("roles", f"the Role {ACCOUNT} is missing"),
-        ("subjects", f"the RoleBinding {ACCOUNT} does not name the ServiceAccount of its run controller any more"),
+        ("subjects", f"the RoleBinding {ACCOUNT} no longer names the ServiceAccount of its run controller"),
         ("", ""),
         ("all", ""),
         ("others", ""),
@@ -547,7 +556,7 @@ def test_why_tells_of_an_upgrade_that_was_cut_off(api: SmallApi, tmp_path: Path,
         for number, word in revisions.items()
     ]
     why = " ".join(run_to(api, tmp_path, "why", "exp1").stdout.split())
-    assert (f"revision 3 of the release is {status} since" in why) == bool(cure)
+    assert (f"revision 3 of the release has been {status} since" in why) == bool(cure)
     assert cure in why
 
 
@@ -682,8 +691,8 @@ def test_pods_without_kept_lines_and_warnings_are_named(api: SmallApi, tmp_path:
         "exp1-mnist-ps-0": {"at": NOW, "lines": []},
     }
     api.objects["configmaps"][0]["data"]["logs.json"] = json.dumps(kept)
-    gone = "note: no lines were kept of chief-0: its pod was gone"
-    cut = "note: only a part of the last lines was kept of worker-1"
+    gone = "note: no lines were kept of chief-0: when the run ended, its pod was gone"
+    cut = "note: only some of the last lines of worker-1"
     done = run_to(api, tmp_path, "why", "exp1")
     assert "\n  worker-0 | WARNING input: skipped train-00002.csv\n\nThe last lines of " in done.stdout
     assert gone in done.stdout and cut in done.stdout

@@ -130,7 +130,7 @@ def test_why_names_what_others_did_to_pods(traces: Traces) -> None:
 
     wait_for_words("relabelled", "because a label was changed: app.kubernetes.io/component is x instead of worker")
     wait_for_words("limited", '"cause": "pod-deadline"')
-    wait_for_words("unbound", "does not name the ServiceAccount of its run controller any more")
+    wait_for_words("unbound", "no longer names the ServiceAccount of its run controller")
     wait_for_words("unbound", f"kubectl delete hpa cost-saver -n {traces.namespace}")
     wait_for_words("unscheduled", "waits for the scheduler absent, which has not looked at it")
     for release in releases.values():

@@ -115,7 +115,7 @@ def _control_local(folder: Path, verb: Verb) -> Controlled:
             hint=f"{_local_equivalent(report, verb)}; for a release of that name on a cluster, add --namespace",
         )
     if report.is_over:
-        done = f"the run is over already: {report.phase}"
+        done = f"the run is already over: {report.phase}"
         return Controlled(report, Change(done=done), is_changed=False)
     if report.phase == STOPPING:
         # Asked twice, it would kill its programs before they have saved.

@@ -32,10 +32,10 @@ def _describe_scaling(each: Object, found: RoleSet | None) -> str:
     least, most, desired = spec.get("minReplicas", 1), spec.get("maxReplicas"), status.get("desiredReplicas")
     if found is None or least == most == found.wanted:
         return ""
-    number = str(desired) if desired and desired != found.wanted else f"{least} to {most}"
+    number = str(desired) if desired and desired != found.wanted else f"between {least} and {most}"
     return (
-        f"scales {found.name}: to {number} pods, where this release wants {found.wanted}; the run controller sets the "
-        "number back each time, and pods are deleted and come back"
+        f"scales {found.name}: to {number} pods, but this release wants {found.wanted}; the run controller resets the "
+        "number each time, so pods are deleted and recreated"
     )
 
 
@@ -47,11 +47,11 @@ def _describe_evictions(each: Object, found: RoleSet) -> str:
 
 def _introduce(kind: str, each: Object) -> str:
     owner = owner_of(each)
-    return f"the {kind} {name_of(each)}" + (f", which the {owner} made," if owner else "")
+    return f"the {kind} {name_of(each)}" + (f", which the {owner} created," if owner else "")
 
 
 def _describe_cure(kind: str, each: Object, report: Report, key: str) -> str:
     owner, _, name = (owner_of(each) or f"{kind} {name_of(each)}").partition(" ")
     short = {"HorizontalPodAutoscaler": "hpa", "VerticalPodAutoscaler": "vpa"}.get(owner, owner.lower())
     command = f"kubectl delete {short} {name} -n {report.key.namespace}"
-    return f"Delete it ({command}), or take the StatefulSet out of its {key}"
+    return f"Delete it ({command}), or remove the StatefulSet from its {key}"

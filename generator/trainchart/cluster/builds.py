@@ -27,8 +27,8 @@ def find_mixed_builds(report: Report, seen: Snapshot) -> Iterator[str]:
             digests = " or ".join(digest for digest, _ in reversed(rarest))
             yield (
                 f"the pods run different builds of {image}: {', '.join(parts)}. The tag was pushed again, and a node "
-                "keeps what it has pulled. Builds that differ may not understand each other: see to that first. Set "
-                f"image.digest in the values to the build that is meant ({digests}), or push it under a new tag, and "
+                "keeps what it has pulled. Different builds may be incompatible: fix this first. Set "
+                f"image.digest in the values to the intended build ({digests}), or push it under a new tag, and "
                 "upgrade; image.pullPolicy=Always alone does not keep a tag from moving during a run"
             )
 

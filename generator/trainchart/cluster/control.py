@@ -53,7 +53,8 @@ def _refuse_release(report: Report, installed: HelmRelease) -> Change | None:
     name, model = report.key.release, report.key.chart
     if installed.dependencies or installed.chart_name != model:
         return Change(
-            refusal=f"{name} was installed as a part of the chart {installed.chart_name}, of which Helm keeps no copy",
+            refusal=f"{name} was installed as part of the umbrella chart {installed.chart_name}, whose subcharts Helm "
+            "does not keep",
             hint=f"set {model}.run.desiredState, or for a new run {model}.run.id, with helm upgrade",
         )
     run = installed.values.get("run")
@@ -75,7 +76,7 @@ def _refuse_run(verb: Verb, report: Report) -> Change | None:
     if report.source != FROM_RECORD:
         words = "; ".join((*report.remarks, *report.unknown)) or "the run controller has not written its record yet"
         return Change(
-            refusal=f"nothing was changed, since the state of the run is not known: {words}", hint="try again"
+            refusal=f"nothing was changed, because the state of the run is not known: {words}", hint="try again"
         )
     if verb is Verb.rerun and not report.is_over:
         return Change(refusal=f"the run is not over: {report.phase}", hint=f"end it first: trainchart stop {name}")
@@ -92,7 +93,7 @@ def _resolve(verb: Verb, report: Report, installed: HelmRelease, resume: str) ->
             sets=_ask_for_run(run, resume, report) | {"run.id": make_run_id(report.now), "run.desiredState": wanted}
         )
     if verb is Verb.stop and (report.is_over or report.phase == STOPPING):
-        return Change(done=f"the run is over already: {report.phase}")
+        return Change(done=f"the run is already over: {report.phase}")
     if asked == wanted and (report.phase == SUSPENDED) == (wanted == DESIRED_SUSPENDED):
         return Change(done=f"it is already {report.phase}, and its values say {wanted}")
     return Change(sets={"run.desiredState": wanted})

@@ -30,8 +30,8 @@ def find_missing_rights(report: Report, account: str, objects: dict[str, Objects
         return
     for kind, found in objects.items():
         if isinstance(found, tuple) and not any(name_of(each) == account for each in found):
-            yield f"the {kind} {account} is missing, so its run controller may not do what the run needs: {cure}"
+            yield f"the {kind} {account} is missing, so its run controller lacks rights that the run needs: {cure}"
     bindings = listed(objects["RoleBinding"])
     subjects = [each.get("name") for binding in bindings for each in items_of(binding, "subjects")]
     if bindings and account not in subjects:
-        yield f"the RoleBinding {account} does not name the ServiceAccount of its run controller any more: {cure}"
+        yield f"the RoleBinding {account} no longer names the ServiceAccount of its run controller: {cure}"

@@ -56,8 +56,8 @@ def _find_ending_namespace(report: Report, seen: Snapshot) -> Iterator[str]:
     kept = [str(each.get("message") or "") for each in conditions if each.get("status") == "True"]
     words = f" What keeps it: {' '.join(filter(None, kept))}" if any(kept) else ""
     yield (
-        f"the namespace {name} is being deleted, which cannot be undone: nothing can be created in it, and all in it "
-        f"goes.{words} kubectl describe namespace {name} shows what is left. Install the release elsewhere"
+        f"the namespace {name} is being deleted, which cannot be undone: nothing can be created in it, and everything "
+        f"in it is deleted.{words} kubectl describe namespace {name} shows what is left. Install the release elsewhere"
     )
 
 
@@ -97,7 +97,7 @@ def _describe_finalizers(finalizers: Sequence[str], kind: str) -> str:
     remove = """'[{"op":"remove","path":"/metadata/finalizers"}]'"""
     return (
         f"the finalizer{'s' if many else ''} {list_names(finalizers)} keep{'' if many else 's'} it: the program that "
-        f"set {'them' if many else 'it'} must run, so that it finishes its work; only where it is gone for good: "
+        f"set {'them' if many else 'it'} must run to finish its work; only if that program is gone for good: "
         f"kubectl patch {kind} NAME -n NAMESPACE --type=json -p {remove}"
     )
 
@@ -130,8 +130,8 @@ def _find_stuck_claims(report: Report, seen: Snapshot) -> Iterator[str]:
         if users[name] and not told:
             yield (
                 f"the claim {name} is being deleted, which cannot be undone: {list_names(users[name])} still "
-                f"{'uses' if len(users[name]) == 1 else 'use'} it ({_PROTECTION}), and its data go with the last such "
-                f"pod. {CLAIM_DELETED.hint}"
+                f"{'uses' if len(users[name]) == 1 else 'use'} it ({_PROTECTION}), and its data are lost with the last "
+                f"such pod. {CLAIM_DELETED.hint}"
             )
         elif not users[name] and others and is_overdue(each, report.now):
             yield f"the claim {name} is stuck terminating: {_fill(_describe_finalizers(others, 'pvc'), name, report)}"

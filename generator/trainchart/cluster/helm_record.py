@@ -90,8 +90,8 @@ def describe_unfinished_upgrade(report: Report, pending: Objects, installed: Obj
         revision = last or "REVISION"
         cure = f"helm rollback {release} {revision} -n {namespace}, or with another revision of helm history {release}"
     yield (
-        f"revision {_revision(newest)} of the release is {label(newest, 'status')} since {since}: a helm command is at "
-        f"work, or was cut off. Until it ends, Helm refuses every upgrade. If none is at work any more: {cure}"
+        f"revision {_revision(newest)} of the release has been {label(newest, 'status')} since {since}: a helm command "
+        f"is running, or was interrupted. Until it ends, Helm refuses every upgrade. If none is running: {cure}"
     )
 
 

@@ -54,8 +54,8 @@ def describe_init_waits(report: Report, seen: Snapshot) -> Iterator[str]:
         said += _find_absent(report, seen, first)
         age = describe_seconds(report.now - first.since)
         yield (
-            f"{list_names(names)} {start} {kind} {first.container} has run for {age}{more}.{said} What it waits for: "
-            f"kubectl logs {first.pod} -c {first.container} -n {report.key.namespace}, or its command in kubectl "
+            f"{list_names(names)} {start} {kind} {first.container} has run for {age}{more}.{said} To see what it waits "
+            f"for: kubectl logs {first.pod} -c {first.container} -n {report.key.namespace}, or its command in kubectl "
             "describe pod"
         )
 

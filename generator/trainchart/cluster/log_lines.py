@@ -104,11 +104,11 @@ def describe_gaps(kept: Sequence[KeptLog], labels: Mapping[str, str]) -> Iterato
     cut = [labels[log.pod] for log in kept if log.pod in labels and LEFT_OUT in log.lines]
     if unkept:
         yield (
-            f"no lines were kept of {list_names(unkept)}: its pod was gone, or its log could not be read in time, "
-            "when the run ended"
+            f"no lines were kept of {list_names(unkept)}: when the run ended, its pod was gone, or its log could not "
+            "be read in time"
         )
     if cut:
-        yield f"only a part of the last lines was kept of {list_names(cut)}: {LEFT_OUT} stands for the others"
+        yield f"only some of the last lines of {list_names(cut)} were kept: {LEFT_OUT} stands for the others"
 
 
 def find_warnings(kept: Sequence[KeptLog], report: Report, labels: Mapping[str, str]) -> list[LogLine]:
@@ -173,8 +173,8 @@ def _advise_on_space(line: LogLine, claims: Sequence[str]) -> str:
         return ""
     where = f"a volume ({list_names([f'claim {claim}' for claim in claims])}, or /tmp)" if claims else "/tmp"
     return (
-        f". Make room in {where} now, and do not suspend, stop or upgrade the run before it has saved again: what it "
-        "has done since its last checkpoint would be lost"
+        f". Free space in {where} now, and do not suspend, stop or upgrade the run before it has saved again: its "
+        "steps since the last checkpoint would be lost"
     )
 
 

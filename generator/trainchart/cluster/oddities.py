@@ -35,11 +35,11 @@ _UNRESOLVED = re.compile(r"resol|getaddrinfo|gaierror|Name or service not known"
 _RUNNING = "Running"
 _OFTEN = 2
 """So many times a pod is taken away, and it is no accident."""
-_HINTS = {POD_DELETED.name: "Find out who or what deletes it again and again: a person, a script, an autoscaler."}
+_HINTS = {POD_DELETED.name: "Find out who or what keeps deleting it: a person, a script, an autoscaler."}
 """What to do where it happens again and again, if that is not what to do the first time."""
 _OF_EVALUATORS = (
-    "An evaluator ends once it has measured the checkpoint of the last step: it waits in vain for one that was never "
-    "saved. "
+    "An evaluator ends once it has evaluated the checkpoint of the last step; if that was never saved, it waits in "
+    "vain. "
 )
 _RESTORED = re.compile(
     r"\b(?:restor(?:ed|ing)|resum(?:ed|ing)|nothing left to do)\b(?:.*?\bstep (\d{1,18}))?", re.IGNORECASE
@@ -74,8 +74,8 @@ def _find_unreached_peers(report: Report) -> Iterator[str]:
         far = [node for node in nodes if node != pod.node]
         where = f"between {list_names(far)} and {pod.node} (a firewall, a NetworkPolicy)" if far else "of its pod"
         yield (
-            f"the errors name {pod.label} on {pod.node}, which runs and has not failed: look at the network {where}, "
-            f"or its program answers no more: trainchart logs {report.address} --pod {pod.label}"
+            f"the errors name {pod.label} on {pod.node}, which runs and has not failed: check the network {where}, "
+            f"and whether its program answers: trainchart logs {report.address} --pod {pod.label}"
         )
 
 
@@ -96,7 +96,7 @@ def _find_repeated_losses(report: Report, *, is_scaled: bool) -> Iterator[str]:
         name = labels.get(pod, pod)
         yield (
             f"{name} was {_describe_loss(cause)} {len(incidents)} times since {describe_time(first.at)}: {same}: "
-            f"{last.error or CAUSES[cause].sentence}; it comes back, and the run goes on without failing of it. "
+            f"{last.error or CAUSES[cause].sentence}; it is recreated, and the run continues without failing. "
             f"{fill_in(_HINTS.get(cause, CAUSES[cause].hint), report.address, pod, last.node)}"
         )
 
@@ -125,8 +125,8 @@ def _find_awaited_end(report: Report, sets: Sequence[RoleSet]) -> Iterator[str]:
     advice = _OF_EVALUATORS if any(task.startswith(EVALUATOR) for task in late) else ""
     yield (
         f"waits for {names} until {describe_time(until)}: {leader[0]} has succeeded{step}, and the pods keep what they "
-        f"hold until {names} has ended too, or run.evaluatorGrace is over. {advice}To end the run now: trainchart stop "
-        f"{report.address}, or helm upgrade with a shorter run.evaluatorGrace"
+        f"hold until {names} has ended, too, or run.evaluatorGrace is over. {advice}To end the run now: trainchart "
+        f"stop {report.address}, or helm upgrade with a shorter run.evaluatorGrace"
     )
 
 
@@ -148,8 +148,8 @@ def _find_idle_success(report: Report, seen: Snapshot, record: Record) -> Iterat
     place = f" in {list_names([f'the claim {claim}' for claim in claims])}" if claims else ""
     yield (
         f"succeeded without a step of its own: {where}, and its log says: {restored.strip()}. "
-        f"What an earlier run left{place} was at its end already. To train, give the run a claim or "
-        "volumes.checkpoints.subPath of its own, or more steps or epochs, and rerun it; --resume never starts over"
+        f"What an earlier run left{place} was already finished. To train, give the run its own claim or "
+        "volumes.checkpoints.subPath, or more steps or epochs, and rerun it; --resume never starts over"
     )
 
 
@@ -163,7 +163,7 @@ def _find_failing_companions(report: Report, seen: Snapshot) -> Iterator[str]:
         if problem is not None and problem.cause in CAUSES:
             name, cause = name_of(pod), CAUSES[problem.cause]
             hint = fill_in(cause.hint, report.address, name, str(section(pod, "spec").get("nodeName") or ""))
-            yield f"{name} does not run, without which the training goes on: {problem.message} [{cause.name}]. {hint}"
+            yield f"{name} does not run; the training continues without it: {problem.message} [{cause.name}]. {hint}"
 
 
 def _list_claims(seen: Snapshot) -> set[str]:

@@ -60,8 +60,8 @@ def describe_scalers(sets: Sequence[Object]) -> Iterator[str]:
     for who, names in found.items():
         at, how = max(names.values())
         yield (
-            f"{who} scales {list_names(list(names))} ({how}, last at {describe_time(at)}): its pods go each time, "
-            f"whatever the run does. Keep {who} away from this release"
+            f"{who} scales {list_names(list(names))} ({how}, last at {describe_time(at)}): its pods are deleted each "
+            f"time, whatever the run does. Exclude this release from {who}"
         )
 
 

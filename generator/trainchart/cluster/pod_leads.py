@@ -117,7 +117,7 @@ def _name_secrets(spec: Object) -> Iterator[str]:
     found.pop("", None)
     named = [f"Secret {name} ({', '.join(uses[:_SHOWN])})" for name, uses in found.items()]
     if named:
-        it = "it" if len(named) == 1 else "the one that has expired or is wrong"
+        it = "it" if len(named) == 1 else "the Secret whose value has expired or is wrong"
         yield f"Its credentials come from {list_names(named[:_SHOWN])}: put a new value into {it}."
 
 
@@ -137,7 +137,7 @@ def _name_paths(spec: Object) -> Iterator[str]:
         elif not around and not any(path == each or path.startswith(f"{each}/") for each in _OF_SYSTEM):
             found.append(f"{name}={value}, which is in no volume{_name_mounts(of_data)}")
     if found:
-        yield f"Check that what it is to read is where it looks: {'; '.join(found[:_SHOWN])}."
+        yield f"Check that the files that it reads are where it looks: {'; '.join(found[:_SHOWN])}."
 
 
 def _is_secret(name: str) -> bool:
@@ -153,7 +153,7 @@ def _name_services(spec: Object, seen: Snapshot) -> Iterator[str]:
     """Yield which addresses it is given, without logins and those of its own pods."""
     named = [f"{address} ({name})" for address, name in list(_read_addresses(spec, seen).items())[:_SHOWN]]
     if named:
-        yield f"See whether the services that it is given answer: {list_names(named)}."
+        yield f"Check whether the services that it uses answer: {list_names(named)}."
 
 
 def _name_missing_ports(spec: Object, seen: Snapshot, namespace: str) -> Iterator[str]:
@@ -167,7 +167,7 @@ def _name_missing_ports(spec: Object, seen: Snapshot, namespace: str) -> Iterato
         ports = sorted({str(each.get("port")) for each in services.get(service, ())})
         if ports and port and port not in ports:
             yield (
-                f"{name} names port {port} of the Service {host}, which has {list_names(ports)}: if that is a slip, "
+                f"{name} names port {port} of the Service {host}, which has {list_names(ports)}: if that is a mistake, "
                 "correct it in `env`."
             )
 
@@ -189,7 +189,7 @@ def _name_near_variable(spec: Object, error: str) -> Iterator[str]:
     given = [str(entry.get("name")) for entry in items_of(_find_training(spec), "env")]
     if wanted and wanted[1] not in given:
         for name in difflib.get_close_matches(wanted[1], given, n=1, cutoff=0.8):
-            yield f"The program looks for {wanted[1]}, and is given {name}: one of them may be a slip."
+            yield f"The program looks for {wanted[1]}, but is given {name}: one of them may be a typo."
 
 
 def _name_aliases(spec: Object) -> Iterator[str]:
@@ -200,6 +200,6 @@ def _name_aliases(spec: Object) -> Iterator[str]:
         found += [f"{name} is {entry.get('ip')}" for name in (names if isinstance(names, list) else ())]
     if found:
         yield (
-            f"Its pods have hostAliases ({', '.join(found[:_SHOWN])}): DNS does not correct such an address. If it is "
-            "old, change hostAliases in the values."
+            f"Its pods have hostAliases ({', '.join(found[:_SHOWN])}), which take precedence over DNS. If such an "
+            "address is old, change hostAliases in the values."
         )

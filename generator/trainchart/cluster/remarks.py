@@ -81,7 +81,7 @@ def find_remarks(
         holding = f"{running} of its pods {'holds its' if running == 1 else 'hold their'} place"
         remarks.append(
             f"{holding} while {len(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for room, and it trains only "
-            "with all of them: where several releases do so, each waits for the others until one gives up; a queue "
+            "with all of them: if several releases do so, each waits for the others until one gives up; a queue "
             "that starts all pods of a release or none prevents that (see queues and gangs in the documentation)"
         )
     return [*remarks, *find_departures(report, seen)]
@@ -98,8 +98,8 @@ def _find_foreign_queue(seen: Snapshot) -> Iterator[str]:
     if queues and listed(seen.jobs):
         yield (
             f"Kueue queues each of its StatefulSets by itself, in queue {list_names(sorted(queues))}: its pods may not "
-            "start together. A LocalQueue called default takes in everything of its namespace: ask its administrators "
-            "to give it another name, and name that in run.queue"
+            "start together. A LocalQueue named default queues everything in its namespace: ask its administrators "
+            "to rename it, and set run.queue to the new name"
         )
 
 
@@ -112,7 +112,7 @@ def _find_lost_notice(record: Record, now: float) -> Iterator[str]:
         or (not notice.outcome and now < notice.since + _UNHEARD_SECONDS)
     ):
         return
-    why = notice.outcome or "its run controller ended while it was on its way"
+    why = notice.outcome or "the run controller ended while it sent the message"
     yield f"the message of run.notify about {notice.phase} may not have arrived: {why}"
 
 
@@ -146,7 +146,7 @@ def _find_idle_controller(
     elif controller.state == "held":
         yield (
             f"its run controller is held back: {controller.problem}; nothing starts, restarts or ends this run, "
-            f"and its pods keep what they hold. Let it go on (kubectl edit job {controller.job} {place}, or the queue "
+            f"and its pods keep what they hold. Release it (kubectl edit job {controller.job} {place}, or in the queue "
             f"that holds it), or end the run: helm uninstall {report.key.release} {place}"
         )
     elif controller.state == "starting" and controller.problem:
@@ -155,8 +155,8 @@ def _find_idle_controller(
         yield f"its run controller does not run, so nothing starts, restarts or ends this run{as_of}{words}"
         unasked = [name for each in sets for name in each.unasked_pods] if report.phase == STARTING else []
         if unasked:
-            verb = "is" if len(unasked) == 1 else "are"
-            yield f"{list_names(unasked)} {verb} not asked for yet: the run controller does so as soon as it runs"
+            verb = "has" if len(unasked) == 1 else "have"
+            yield f"{list_names(unasked)} {verb} not been requested yet: the run controller does that when it runs"
     if controller.state not in ("", "finished") and report.source == FROM_RECORD:
         yield from _find_unheard(report, sets, pods, controller)
 
@@ -175,7 +175,9 @@ def _find_unheard(
     end = f"{step}{describe_time(last.finished_at)}"
     words = f"{leader[0]} has succeeded, but the record does not say so ({end})"
     if controller.state != "running":
-        yield f"{words}: the program is done, and only the verdict is missing; its run controller gives it when it runs"
+        yield (
+            f"{words}: the program is done, and only the verdict is missing; its run controller records it when it runs"
+        )
         return
     place = f"-n {report.key.namespace}"
     yield (
@@ -188,5 +190,7 @@ def _find_unheard(
 def describe_rollback(report: Report) -> str:
     """Return how the objects of the release are made as its newest revision has them."""
     release, place = report.key.release, f"-n {report.key.namespace}"
-    newest = f"with the newest one of helm history {release} {place} (Helm 4: with --force-conflicts)"
-    return f"helm rollback {release} REVISION {place}, {newest},"
+    return (
+        f"helm rollback {release} REVISION {place} (REVISION: the newest one of helm history {release} {place}; "
+        "Helm 4: with --force-conflicts)"
+    )

@@ -111,7 +111,7 @@ def _explain_slowness(report: Report) -> str:
     return (
         ". With less CPU its program is slower. Find out what did it (kubectl get mutatingadmissionpolicies,"
         f"mutatingwebhookconfigurations; kubectl get limitranges -n {namespace}), have its owner leave these pods "
-        f"alone, and delete them (kubectl delete pod NAME -n {namespace}): their StatefulSet makes others"
+        f"alone, and delete them (kubectl delete pod NAME -n {namespace}): their StatefulSet recreates them"
     )
 
 
@@ -128,10 +128,10 @@ def _find_ignored_pods(report: Report, seen: Snapshot) -> Iterator[str]:
         is_ignored = not spec.get("nodeName") and not section(pod, "status").get("conditions") and not has_ended(pod)
         if is_ignored and report.now - made >= _IGNORED_SECONDS:
             scheduler = spec.get("schedulerName") or _DEFAULT_SCHEDULER
-            meant = "" if scheduler == _DEFAULT_SCHEDULER else ", or take schedulerName away if it was not meant"
+            meant = "" if scheduler == _DEFAULT_SCHEDULER else ", or remove schedulerName if it was not intended"
             yield (
                 f"{name_of(pod)} waits for the scheduler {scheduler}, which has not looked at it for "
-                f"{describe_seconds(report.now - made)}: see whether it runs and serves this namespace{meant}"
+                f"{describe_seconds(report.now - made)}: check whether it runs and serves this namespace{meant}"
             )
 
 
@@ -151,8 +151,8 @@ def _find_orphans(report: Report, seen: Snapshot) -> Iterator[str]:
         ]
         why = f" because a label was changed: {', '.join(changed)}" if changed else ""
         yield (
-            f"{name_of(pod)} does not belong to the StatefulSet {name}{why}; while it is there, no other can take its "
-            f"place: put the label back (kubectl label pod {name_of(pod)} -n {report.key.namespace} --overwrite), or "
+            f"{name_of(pod)} does not belong to the StatefulSet {name}{why}; while it exists, no new pod can take its "
+            f"place: restore the label (kubectl label pod {name_of(pod)} -n {report.key.namespace} --overwrite), or "
             "delete the pod"
         )
 
@@ -166,7 +166,7 @@ def _find_absent_servers(report: Report) -> Iterator[str]:
     gone = [task for task in report.finished if task.rpartition("-")[0] == PS]
     if gone and report.phase == RUNNING:
         yield (
-            f"{list_names(gone)} ended with success while the training goes on, and the others wait for it: "
+            f"{list_names(gone)} ended successfully while the training continues, and the others wait for it: "
             "the program of a parameter server must not return (tf.distribute.Server.join)"
         )
 
@@ -180,7 +180,7 @@ def _find_foreign_peers(report: Report, seen: Snapshot) -> Iterator[str]:
         if names:
             yield (
                 f"{name_of(pod)} is started with the address of {list_names(names)}, which is not a pod of this "
-                "release: it waits for a pod that it may not reach, or trains into another run. See args in the values"
+                "release: it waits for a pod that it may not reach, or joins another run. Check args in the values"
             )
 
 

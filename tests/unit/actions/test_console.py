@@ -107,7 +107,7 @@ def test_a_server_keeps_its_history_while_nothing_changes(api: SmallApi, runs: P
 
 def test_what_an_action_refuses_is_said(runs: Path) -> None:
     source = make_source(runs)
-    assert source.act(RUN, "stop").text == "exp-1: the run is over already: Succeeded; nothing was changed"
+    assert source.act(RUN, "stop").text == "exp-1: the run is already over: Succeeded; nothing was changed"
     suspended = source.act(RUN, "suspend")
     assert suspended.is_bad
     assert "is a local run" in suspended.text

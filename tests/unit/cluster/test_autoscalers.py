@@ -33,12 +33,12 @@ def make_scaler(least: int = 1, most: int = 1, desired: int = 1, **target: str) 
 
 def test_autoscaler_of_a_set_is_named_with_the_command() -> None:
     (remark,) = find_remarks(make_scaler())
-    assert remark.startswith("the HorizontalPodAutoscaler cost-saver scales exp1-mnist-worker: to 1 pods, where this ")
+    assert remark.startswith("the HorizontalPodAutoscaler cost-saver scales exp1-mnist-worker: to 1 pods, but this ")
     assert remark.endswith(
-        "Delete it (kubectl delete hpa cost-saver -n team-a), or take the StatefulSet out of its scaleTargetRef"
+        "Delete it (kubectl delete hpa cost-saver -n team-a), or remove the StatefulSet from its scaleTargetRef"
     )
     (remark,) = find_remarks(make_scaler(1, 10, 2))
-    assert " scales exp1-mnist-worker: to 1 to 10 pods, where this release wants 2; the run controller" in remark
+    assert " scales exp1-mnist-worker: to between 1 and 10 pods, but this release wants 2; the run controller" in remark
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_made_the_autoscaler_is_what_must_go() -> None:
     owner = {"kind": "ScaledObject", "name": "saver", "controller": True}
     scaler["metadata"] = {"name": "keda-hpa-saver", "ownerReferences": [owner]}
     (remark,) = find_remarks(scaler)
-    assert "the HorizontalPodAutoscaler keda-hpa-saver, which the ScaledObject saver made, scales " in remark
+    assert "the HorizontalPodAutoscaler keda-hpa-saver, which the ScaledObject saver created, scales " in remark
     assert "Delete it (kubectl delete scaledobject saver -n team-a)" in remark
 
 

@@ -43,8 +43,8 @@ def test_pods_of_another_build_under_the_same_tag_are_named() -> None:
     assert find(run_build("worker-1", OLD, node="node1")) == [
         f"the pods run different builds of {IMAGE}: exp1-mnist-worker-1 on node1 has sha256:3f3ff0c7035c, "
         "exp1-mnist-chief-0, exp1-mnist-worker-0, exp1-mnist-ps-0 on node2 have sha256:617985ed037a. The tag was "
-        "pushed again, and a node keeps what it has pulled. Builds that differ may not understand each other: see to "
-        "that first. Set image.digest in the values to the build that is meant "
+        "pushed again, and a node keeps what it has pulled. Different builds may be incompatible: fix this "
+        "first. Set image.digest in the values to the intended build "
         f"({NEW.partition('@')[2]} or {OLD.partition('@')[2]}), or push it under a new tag, and upgrade; "
         "image.pullPolicy=Always alone does not keep a tag from moving during a run"
     ]

@@ -93,8 +93,8 @@ def test_how_a_new_run_begins_is_set(resume: str, run: dict[str, Any], sets: dic
         (Verb.stop, report("Running", FROM_PODS), installed(), "the state of the run is not known"),
         (Verb.stop, report("Running"), installed(values={"run": {"id": ""}}), "is older than this command"),
         (Verb.stop, report("Running"), installed(run={"controller": {"enabled": False}}), "has no run controller"),
-        (Verb.stop, report("Running"), installed(chart_name="umbrella"), "as a part of the chart umbrella"),
-        (Verb.stop, report("Running"), installed(dependencies=("other",)), "as a part of the chart mnist"),
+        (Verb.stop, report("Running"), installed(chart_name="umbrella"), "as part of the umbrella chart umbrella"),
+        (Verb.stop, report("Running"), installed(dependencies=("other",)), "as part of the umbrella chart mnist"),
     ],
 )
 def test_what_is_refused(verb: Verb, seen: Report, release: HelmRelease, words: str) -> None:

@@ -64,7 +64,7 @@ def test_finalizer_that_keeps_an_ended_pod_is_named() -> None:
     (remark,) = look(make_deleted(FINALIZER)).remarks
     assert remark == (
         "exp1-mnist-worker-1 is stuck terminating: all containers have ended, and the finalizer "
-        f"{FINALIZER} keeps it: the program that set it must run, so that it finishes its work; only where it is gone "
+        f"{FINALIZER} keeps it: the program that set it must run to finish its work; only if that program is gone "
         f"for good: kubectl patch pod exp1-mnist-worker-1 -n team-a {PATCH}"
     )
 

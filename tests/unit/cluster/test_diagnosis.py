@@ -308,7 +308,7 @@ def test_pod_that_its_set_has_let_go_is_named_with_the_label() -> None:
     [remark] = look(sets=sets, pods=pods).remarks
     assert remark.startswith(
         "exp1-mnist-worker-0 does not belong to the StatefulSet exp1-mnist-worker because a label was changed: "
-        "app.kubernetes.io/component is quarantine instead of worker; while it is there, no other can take its place"
+        "app.kubernetes.io/component is quarantine instead of worker; while it exists, no new pod can take its place"
     )
     pods[1]["metadata"]["deletionTimestamp"] = stamp(NOW)
     assert not look(sets=sets, pods=pods).remarks
@@ -505,7 +505,7 @@ def test_program_that_is_done_lacks_only_its_verdict(job: dict[str, Any]) -> Non
     remarks = look(records=[make_record(make_state("Running"))], jobs=[job], pods=make_pods(chief_0=done)).remarks
     (remark,) = (each for each in remarks if each.startswith("chief-0 has succeeded"))
     assert "(step 150, " in remark
-    assert "the program is done, and only the verdict is missing; its run controller gives it when it runs" in remark
+    assert "the program is done, and only the verdict is missing; its run controller records it when it runs" in remark
 
 
 def test_a_controller_without_pod_or_event_is_told() -> None:
@@ -557,7 +557,7 @@ def test_a_success_that_nobody_records_is_told_after_a_minute(seconds: float, is
 def test_missing_parameter_server_is_named_while_others_train() -> None:
     state = make_state("Running", succeeded={"ps-0": NOW - 60, "worker-1": NOW - 50})
     (remark,) = look(records=[make_record(state)], jobs=[make_job()]).remarks
-    assert remark.startswith("ps-0 ended with success while the training goes on")
+    assert remark.startswith("ps-0 ended successfully while the training continues")
     assert (
         look(records=[make_record(make_state("Running", succeeded={"worker-1": NOW - 50}))], jobs=[make_job()]).remarks
         == ()
@@ -804,7 +804,7 @@ def test_pods_that_wait_for_the_run_controller_are_named(requested: int, ready: 
     sets = [make_set("chief"), make_set("ps"), make_set("worker", requested, wanted=2)]
     pods = [pod for pod in make_pods() if not pod["metadata"]["name"].endswith("worker-1")]
     report = look(sets=sets, jobs=[make_job(ready=ready)], pods=pods, events=[] if ready else [event])
-    remark = "exp1-mnist-worker-1 is not asked for yet: the run controller does so as soon as it runs"
+    remark = "exp1-mnist-worker-1 has not been requested yet: the run controller does that when it runs"
     assert (remark in report.remarks) == is_named
 
 

@@ -35,9 +35,14 @@ def find_remarks(*waiting: dict[str, Any], services: Any = (OWN,), **more: Any) 
     ("seconds", "policy", "started", "words"),
     [
         (59, "", True, ""),
-        (60, "", True, "its init container fetch has run for 1 min. What it waits for: kubectl logs "),
+        (60, "", True, "its init container fetch has run for 1 min. To see what it waits for: kubectl logs "),
         (600, "Always", True, ""),
-        (600, "Always", False, "its sidecar fetch has run for 10 min and has not started yet. What it waits for: "),
+        (
+            600,
+            "Always",
+            False,
+            "its sidecar fetch has run for 10 min and has not started yet. To see what it waits for: ",
+        ),
     ],
 )
 def test_init_container_that_goes_on_is_named(seconds: float, policy: str, started: bool, words: str) -> None:

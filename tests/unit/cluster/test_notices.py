@@ -17,7 +17,7 @@ START = "the message of run.notify about Running may not have arrived: "
     [
         ("sent", 600, ()),
         ("", 5, ()),
-        ("", 600, (f"{START}its run controller ended while it was on its way",)),
+        ("", 600, (f"{START}the run controller ended while it sent the message",)),
         ("the webhook answers with HTTP status 500", 5, (f"{START}the webhook answers with HTTP status 500",)),
     ],
 )

@@ -45,7 +45,7 @@ def look(state: Any, *, is_over: bool = False, logs: Any = None, sets: Any = Non
 @pytest.mark.parametrize(
     ("waiting", "words"),
     [
-        ({"reason": "ImagePullBackOff", "message": "no such tag"}, "does not run, without which the training goes on"),
+        ({"reason": "ImagePullBackOff", "message": "no such tag"}, "does not run; the training continues without it"),
         (None, ""),
     ],
 )
@@ -74,7 +74,7 @@ def test_pod_that_is_evicted_again_and_again_is_remarked() -> None:
     words = f"worker-1 was evicted 5 times since {describe_time(NOW - 600)}"
     assert list_lines([report])[1].endswith(f"  {words}")
     text = "\n".join(why_lines(report))
-    assert f"{words}: each time: {TMP_FULL}; it comes back" in text and "raise tmpSize" in text
+    assert f"{words}: each time: {TMP_FULL}; it is recreated" in text and "raise tmpSize" in text
     assert not look(make_state("Running", progress=step, incidents=evict(1))).remarks
     drained = [*evict(1), *evict(1, "exp1-mnist-worker-0")]
     assert not look(make_state("Running", progress=step, incidents=drained)).remarks
@@ -86,7 +86,7 @@ def test_pods_deleted_again_and_again_are_explained_once() -> None:
     state = make_state("Running", progress=step, incidents=deleted)
     (remark,) = look(state).remarks
     assert remark.startswith("worker-1 was deleted 5 times since ")
-    assert "Find out who or what deletes it again and again" in remark
+    assert "Find out who or what keeps deleting it" in remark
     sets = make_sets()
     fields = {"f:metadata": {"f:annotations": {"f:downscaler/original-replicas": {}}}}
     entry = {"manager": "kube-downscaler", "operation": "Update", "time": stamp(NOW), "fieldsV1": fields}
@@ -109,7 +109,7 @@ def test_run_that_waits_for_its_evaluator_says_until_when() -> None:
     text = "\n".join(why_lines(report))
     assert f"{words}: chief-0 has succeeded at step 500, and the pods keep what they hold" in text
     assert "trainchart stop exp1 -n team-a, or helm upgrade with a shorter run.evaluatorGrace" in text
-    assert "An evaluator ends once it has measured the checkpoint of the last step" in text
+    assert "An evaluator ends once it has evaluated the checkpoint of the last step" in text
     done = state | {"succeeded": {"chief-0": NOW - 120, "evaluator-0": NOW - 1}}
     assert not any("waits for" in remark for remark in look(done, sets=sets).remarks)
 
@@ -141,7 +141,9 @@ def test_success_without_a_step_is_remarked(step: int | None, first: int | None,
     report = look(state, is_over=True, logs=logs, sets=sets)
     assert list_lines([report])[1].endswith("  succeeded without a step of its own" if is_remarked else "  -")
     text = "\n".join(why_lines(report))
-    assert (f"its log says: {line}. What an earlier run left in the claim digits was at its end" in text) == is_remarked
+    assert (
+        f"its log says: {line}. What an earlier run left in the claim digits was already finished" in text
+    ) == is_remarked
 
 
 @pytest.mark.parametrize(

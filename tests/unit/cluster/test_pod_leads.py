@@ -91,7 +91,7 @@ AT_START = "starting again without a change fails in the same way"
 def test_failure_at_the_start_names_doubtful_paths(given: dict[str, Any], words: str) -> None:
     text = look(fail(NO_DATA), **given)
     assert AT_START in text
-    assert ("Check that what it is to read is where it looks: " in text) == bool(words)
+    assert ("Check that the files that it reads are where it looks: " in text) == bool(words)
     assert words in text
 
 
@@ -141,7 +141,7 @@ def test_run_that_pauses_names_its_services(ago: float, *, is_told: bool) -> Non
     words = f"No step has come for {'106 s' if ago < 180 else '4 min'}, while steps took about 0.2 s before."
     assert (words in text) == is_told
     services = "shards:8080 (SHARDS_URL), a.b:9092 (BROKERS), c.b:9092 (BROKERS)"
-    assert (f"See whether the services that it is given answer: {services}." in text) == is_told
+    assert (f"Check whether the services that it uses answer: {services}." in text) == is_told
     assert "secret" not in text and "docs" not in text and "ps-0.exp1" not in text
     assert ("Nothing has failed." in text) != is_told
 
@@ -175,20 +175,22 @@ def test_port_that_a_service_does_not_have_is_named(address: str, cause: Cause, 
         fail("Connection refused", cause=cause), env={"SHARDS_URL": f"http://{address}/next"}, services=[SHARDS]
     )
     host = address.partition(":")[0]
-    words = f"SHARDS_URL names port 8000 of the Service {host}, which has 8080: if that is a slip, correct it in `env`."
+    words = (
+        f"SHARDS_URL names port 8000 of the Service {host}, which has 8080: if that is a mistake, correct it in `env`."
+    )
     assert (words in text) == is_wrong
 
 
 @pytest.mark.parametrize(("name", "is_near"), [("BACTH_SIZE", True), ("BATCH_SIZE", False), ("LEARNING_RATE", False)])
 def test_variable_with_a_slip_in_its_name_is_named(name: str, *, is_near: bool) -> None:
     text = look(fail("KeyError: 'BATCH_SIZE'"), env={name: "32"})
-    assert (f"The program looks for BATCH_SIZE, and is given {name}: one of them may be a slip." in text) == is_near
+    assert (f"The program looks for BATCH_SIZE, but is given {name}: one of them may be a typo." in text) == is_near
 
 
 def test_address_that_does_not_answer_names_host_aliases() -> None:
     aliases = {"hostAliases": [{"ip": "10.0.0.7", "hostnames": ["store", "store.local"]}]}
     lost = fail("OSError: [Errno 113] No route to host", step=5, cause=causes.SERVICE_UNREACHABLE)
-    words = "Its pods have hostAliases (store is 10.0.0.7, store.local is 10.0.0.7): DNS does not correct such"
+    words = "Its pods have hostAliases (store is 10.0.0.7, store.local is 10.0.0.7), which take precedence over DNS"
     assert words in look(lost, spec=aliases)
     assert "hostAliases (" not in look(lost) and "hostAliases (" not in look(fail(NO_DATA), spec=aliases)
     death = {"at": NOW - 20, "pod": "exp1-mnist-worker-1", "node": "", "action": "", "error": "No route to host"}
@@ -206,5 +208,5 @@ def test_leads_are_json_and_survive_odd_objects() -> None:
         }
     seen = Snapshot(now=NOW, sets=tuple(sets), records=(make_record(fail(NO_DATA)),))
     assert json.dumps(diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen).leads).startswith(
-        '["Check that what it is to read is where it looks: _=/a, which is in no volume."'
+        '["Check that the files that it reads are where it looks: _=/a, which is in no volume."'
     )
