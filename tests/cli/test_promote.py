@@ -104,7 +104,10 @@ def test_a_server_that_is_missing_or_elsewhere(api: SmallApi, tmp_path: Path) ->
     assert "install one first: trainchart init NAME --family model-server" in done.stderr
     labels = {"app.kubernetes.io/component": "model-server", "app.kubernetes.io/instance": "digits"}
     api.objects["deployments"] = [{"metadata": {"name": "digits", "namespace": "shop", "labels": labels}}]
-    assert "it is in shop; pods mount claims of their own" in run_to(api, tmp_path, "exp1", "--to", "digits").stderr
+    assert (
+        "it is in shop; pods can only mount claims of their own"
+        in run_to(api, tmp_path, "exp1", "--to", "digits").stderr
+    )
     labels["app.kubernetes.io/instance"] = "letters"
     api.objects["deployments"][0]["metadata"]["namespace"] = NAMESPACE
     assert "model servers there: letters" in run_to(api, tmp_path, "exp1", "--to", "digits").stderr
@@ -148,7 +151,7 @@ def test_a_release_that_is_not_there(api: SmallApi, tmp_path: Path) -> None:
 def test_the_history_as_text_and_json(api: SmallApi, chart: Path, tmp_path: Path) -> None:
     done = run_to(api, tmp_path, "--to", "digits", "--history")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "version 200 serves, which was not promoted" in done.stderr
+    assert "version 200 serves now; it was not promoted" in done.stderr
     back = {"revision": 3, "version": 300, "why": "the pods failed", "promotedAt": "2026-11-28T18:00:00Z"}
     api.objects["secrets"] = [
         make_server_record(chart, 2, 250, "superseded", **record_of(250)),
@@ -233,7 +236,7 @@ def test_a_promotion_pins_the_model_and_says_what_it_is_from(upgrades: Upgrades)
     code, printed, progress = promote("exp1", "--gate", "accuracy>=0.9")
     assert (code, printed.splitlines()[-1]) == (
         0,
-        "digits serves version 300 instead of version 200, by its revision 2",
+        "digits serves version 300 instead of version 200 (revision 2)",
     )
     assert "model.version: 200 -> 300" in progress
     (upgrade,) = upgrades
@@ -271,7 +274,7 @@ def test_what_serves_already_is_left_alone(upgrades: Upgrades, api: SmallApi, ch
     api.objects["secrets"] = [make_server_record(chart, 1, 300)]
     code, printed, _ = promote("exp1")
     assert (code, upgrades) == (0, [])
-    assert "digits serves version 300 already; nothing was changed" in printed
+    assert "digits already serves version 300; nothing was changed" in printed
 
 
 def test_ctrl_c_during_the_upgrade_says_how_to_go_back(upgrades: Upgrades, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,8 +284,8 @@ def test_ctrl_c_during_the_upgrade_says_how_to_go_back(upgrades: Upgrades, monke
     monkeypatch.setattr(action, "upgrade_and_keep", interrupt)
     code, _, said = promote("exp1")
     assert (code != 0, upgrades) == (True, [])
-    assert "interrupted while helm upgraded digits; see what is left: helm history digits -n team-a" in said
-    assert "go back to version 200: helm rollback digits 1 -n team-a" in said
+    assert "interrupted while helm upgraded digits; see its state: helm history digits -n team-a" in said
+    assert "roll back to version 200: helm rollback digits 1 -n team-a" in said
 
 
 @pytest.mark.parametrize(("is_late", "code"), [(False, 9), (True, 11)])
@@ -304,7 +307,7 @@ def test_a_model_that_fails_is_taken_back(
         "why": "fetch of a ended",
         "promotedAt": upgrades[0].values["promotion"]["at"] if upgrades[0].values else "",
     }
-    assert back.description == "trainchart promote: took back version 300 of revision 2: fetch of a ended"
+    assert back.description == "trainchart promote: rolled back version 300 of revision 2: fetch of a ended"
 
 
 def test_ctrl_c_says_what_is_left(upgrades: Upgrades, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,8 +318,8 @@ def test_ctrl_c_says_what_is_left(upgrades: Upgrades, monkeypatch: pytest.Monkey
     code, _, said = promote("exp1")
     assert code in (1, 130)
     assert len(upgrades) == 1
-    assert "revision 2 with version 300 stays installed, and its rollout goes on unwatched" in said
-    assert "go back to version 200: trainchart promote --to digits -n team-a --rollback" in said
+    assert "revision 2 with version 300 stays installed, and its rollout continues unwatched" in said
+    assert "roll back to version 200: trainchart promote --to digits -n team-a --rollback" in said
 
 
 def test_rollback_brings_back_the_model_alone(upgrades: Upgrades, api: SmallApi, chart: Path) -> None:
@@ -325,10 +328,10 @@ def test_rollback_brings_back_the_model_alone(upgrades: Upgrades, api: SmallApi,
         make_server_record(chart, 2, 300, **record_of(300), replicas=5),
     ]
     code, printed, _ = promote("--rollback")
-    assert (code, printed.strip()) == (0, "digits serves version 200 instead of version 300, by its revision 3")
+    assert (code, printed.strip()) == (0, "digits serves version 200 instead of version 300 (revision 3)")
     (upgrade,) = upgrades
     assert upgrade.values is not None
     assert (upgrade.values["model"]["version"], upgrade.values["replicas"]) == (200, 5)
     record = upgrade.values["promotion"]
     assert record["from"]["step"] == 200
-    assert (record["rolledBack"]["revision"], record["rolledBack"]["why"]) == (2, "asked for with --rollback")
+    assert (record["rolledBack"]["revision"], record["rolledBack"]["why"]) == (2, "requested with --rollback")

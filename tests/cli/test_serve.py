@@ -241,7 +241,7 @@ def test_ctrl_c_drains_and_leaves_nothing(serving: Serving, project: Path) -> No
     """The last test of the shared server."""
     os.killpg(serving.process.pid, signal.SIGINT)
     assert serving.wait() == 130
-    assert "draining: what has begun is answered" in serving.notes
+    assert "draining: requests in flight are finished" in serving.notes
     assert "drained: all requests have ended" in serving.notes
     assert list(project.glob("trainchart-serve-*")) == []
 
@@ -306,7 +306,7 @@ def _answers(host: str, port: int) -> bool:
         (["half-1", "--step", "41"], 7, ["no export of step 41", "its exports: 40"]),
         (["half-1", "--set", "a=b"], 2, ["are for charts"]),
         (["charts/digits-prod", "--step", "3"], 2, ["--step is for runs"]),
-        (["charts/digits-prod", "--model", "."], 7, ["is no export: it has no saved_model.pb"]),
+        (["charts/digits-prod", "--model", "."], 7, ["is not an export: it has no saved_model.pb"]),
         (["charts/none"], 7, ["charts/none"]),
         (["digits-prod"], 7, ["serve the chart: trainchart serve charts/digits-prod"]),
     ],
@@ -323,7 +323,7 @@ def test_what_cannot_be_served_is_refused(project: Path, words: list[str], code:
 def test_the_chart_of_a_training_is_not_served(project: Path) -> None:
     done = call(project, "serve", str(Path(__file__).parents[2] / "charts" / "mnist"))
     assert done.returncode == 4
-    assert "is of a training, which serves nothing" in done.stderr
+    assert "is for training, and serves nothing" in done.stderr
     assert "trainchart run" in done.stderr
 
 

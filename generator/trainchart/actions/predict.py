@@ -53,9 +53,7 @@ def predict(request: PredictRequest) -> Predicted:
         value = parse_input(request.file, content, INPUT_LIMIT)
     except ValueError as error:
         kind = "a .npy or .npz file" if request.file.endswith((".npy", ".npz")) else "JSON"
-        raise ToolError(
-            f"{where} is not {kind}: {error}", hint="give a .json file, or one of NumPy's, .npy or .npz"
-        ) from error
+        raise ToolError(f"{where} is not {kind}: {error}", hint="give a .json, .npy or .npz file") from error
     try:
         model = request.model or _find_only_model(client)
         signature = _find_signature(client, model, request.signature or read_signature_name(value))
@@ -65,14 +63,14 @@ def predict(request: PredictRequest) -> Predicted:
             raise _refuse(where, str(error), signature) from error
         reply = client.predict(model, made.body)
     except NoAnswer as error:
-        hint = "start one: trainchart serve RUN; of a release on a cluster: kubectl port-forward service/NAME 8501"
+        hint = "start one: trainchart serve RUN; for a release on a cluster: kubectl port-forward service/NAME 8501"
         raise ToolError(error.message, hint=error.hint or hint) from error
     if not reply.is_done:
         raise _explain(reply, where, signature)
     try:
         prediction = read_answer(reply.parse(), signature, is_single=made.is_single)
     except ValueError as error:
-        raise ToolError(f"the answer of {client.url} cannot be read: {error}") from error
+        raise ToolError(f"the response of {client.url} cannot be read: {error}") from error
     return Predicted(model, signature.name, prediction)
 
 
@@ -84,13 +82,13 @@ def _find_only_model(client: ModelClient) -> str:
     if len(names) == 1:
         return str(names[0])
     hint = f"its models: {', '.join(names)}" if names else "as in its address: /v1/models/NAME"
-    raise UsageError(f"which model? {client.url} does not serve just one and name it: --model NAME", hint=hint)
+    raise UsageError(f"{client.url} does not say which single model it serves: add --model NAME", hint=hint)
 
 
 def _find_signature(client: ModelClient, model: str, name: str) -> Signature:
     reply = client.read_model(model, "metadata")
     if not reply.is_done:
-        reason = reply.error or f"it answers with status {reply.status}"
+        reason = reply.error or f"it responds with status {reply.status}"
         raise ToolError(f"{client.url} serves no model {model}: {reason}", hint="name its model: --model NAME")
     try:
         signatures = parse_metadata(reply.parse())
@@ -116,5 +114,5 @@ def _explain(reply: Reply, where: str, signature: Signature) -> PlanError | Tool
     if 400 <= reply.status < 500:
         return _refuse(where, reason, signature)
     return ToolError(
-        f"the server failed: {reason}", hint="its lines say more: those of trainchart serve, or kubectl logs"
+        f"the server failed: {reason}", hint="see its log: the output of trainchart serve, or kubectl logs"
     )

@@ -60,7 +60,7 @@ from trainchart_runtime.run.state import SUCCEEDED
 Tell = Callable[[str], None]
 _ROLLBACK_SECONDS = 120.0
 _FIELDS_SHOWN = 4
-_ASKED_FOR = "asked for with --rollback"
+_ASKED_FOR = "requested with --rollback"
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _read_finished(server: _Server, name: str) -> Report:
     try:
         report = diagnose(*read_training(server.api, server.namespace, name))
     except NotFound as error:
-        only = f"the release must be in the namespace of the server, {server.namespace}: pods mount no other's claims"
+        only = f"the release must be in the namespace of the server, {server.namespace}: pods cannot mount other claims"
         raise NotFound(error.message, hint="; ".join(filter(None, (error.hint, only)))) from error
     if report.phase == SUCCEEDED:
         return report
@@ -217,12 +217,12 @@ def _read_export(
     if options.step is not None and options.step != found.step:
         raise Conflict(
             f"the export of {name} is of step {found.step}, not of {options.step}",
-            hint="a release keeps one export, that of its last step; the checkpoints of others: "
+            hint="a release keeps only the export of its last step; for checkpoints of other steps, see: "
             f"trainchart checkpoints list {report.address}",
         )
     version = found.step if options.version is None else options.version
     if version < 1:
-        raise Conflict(f"the export of {name} is of step {version}, which no version can be", hint="set --version")
+        raise Conflict(f"the export of {name} is of step {version}; versions start at 1", hint="set --version")
     if _is_of_another_run(found, report):
         tell(f"note: the export is of the run {found.run}, and the last run of {name} is {report.run_id}")
     volume = source.volume
@@ -265,7 +265,7 @@ def _change(server: _Server, done: Promoted, by: str, options: PromoteOptions, t
         kept = _upgrade(server, values, done.record)
     except (KeyboardInterrupt, SystemExit):
         tell(
-            f"interrupted while helm upgraded {server.name}; see what is left: helm history {server.address}; go back "
+            f"interrupted while helm upgraded {server.name}; see its state: helm history {server.address}; roll back "
             f"to {done.before}: helm rollback {server.name} {server.installed.revision} -n {server.namespace}"
         )
         raise
@@ -297,9 +297,9 @@ def _upgrade(server: _Server, values: Mapping[str, Any], record: Record) -> tupl
 def _watch(server: _Server, done: Promoted, watch: Watch, tell: Tell) -> Watched:
     """Watch the new revision; where that is cut off, say what is left and how to go back."""
     program = str(server.installed.values.get("server") or "")
-    left = f"revision {server.next_revision} with {done.model} stays installed, and its rollout goes on unwatched"
+    left = f"revision {server.next_revision} with {done.model} stays installed, and its rollout continues unwatched"
     advice = (
-        f"watch it: kubectl rollout status deployment/{server.address}; go back to {done.before}: "
+        f"watch it: kubectl rollout status deployment/{server.address}; roll back to {done.before}: "
         f"trainchart promote --to {server.address} --rollback"
     )
     tell(f"revision {server.next_revision} of {server.name} has {done.model}; its pods start")
@@ -315,7 +315,7 @@ def _watch(server: _Server, done: Promoted, watch: Watch, tell: Tell) -> Watched
 
 def _undo(server: _Server, done: Promoted, by: str, watched: Watched, tell: Tell) -> TrainchartError:
     """Bring back all values of the revision before, and return the error that says so."""
-    tell(f"{done.model} does not serve: {watched.failure}; going back to {done.before}")
+    tell(f"{done.model} does not serve: {watched.failure}; rolling back to {done.before}")
     promoted = done.record.promotion if done.record.takeback is None else None
     takeback = Takeback(
         _now(), by, server.next_revision, done.model.version, promoted.at if promoted else "", watched.failure
@@ -329,13 +329,13 @@ def _undo(server: _Server, done: Promoted, by: str, watched: Watched, tell: Tell
         )
     except TrainchartError as error:
         return RolledBack(
-            f"{done.model} does not serve: {watched.failure}. Going back has failed: {error.message}",
-            hint=f"go back by hand: {manual}",
+            f"{done.model} does not serve: {watched.failure}. The rollback failed: {error.message}",
+            hint=f"roll back by hand: {manual}",
         )
     except (KeyboardInterrupt, SystemExit):
-        tell(f"interrupted while going back to {done.before}; if helm history shows no new revision: {manual}")
+        tell(f"interrupted during the rollback to {done.before}; if helm history shows no new revision: {manual}")
         raise
-    state = "serves again" if rollout.is_done else f"is coming back: {rollout.failure}"
+    state = "serves again" if rollout.is_done else f"does not serve yet: {rollout.failure}"
     kind = NotInTime if watched.is_late else RolledBack
     return kind(
         f"{done.model} does not serve: {watched.failure}. {server.name} was rolled back: {done.before} {state}",

@@ -210,7 +210,7 @@ class _Watch:
         if seen:
             self.server.kill()
         else:
-            self.observer.show_event("draining: what has begun is answered; again to end at once")
+            self.observer.show_event("draining: requests in flight are finished; Ctrl-C again ends the server at once")
             self.server.drain()
 
     def _look(self) -> None:
@@ -250,10 +250,10 @@ class _Watch:
 def _explain_end(code: int, lines: tuple[str, ...]) -> ToolError:
     """Return the error about a server that has ended by itself."""
     if code == -signal.SIGKILL:
-        return ToolError("the model server was killed", hint="perhaps this machine has too little memory for the model")
+        return ToolError("the model server was killed", hint="this machine may have too little memory for the model")
     how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
     last = next((line.strip()[:_LONGEST_LINE] for line in reversed(lines) if line.strip()), "it has printed nothing")
-    return ToolError(f"the model server {how}: {last}", hint="its lines above say more; --verbose shows all of them")
+    return ToolError(f"the model server {how}: {last}", hint="see its output above; --verbose shows all of it")
 
 
 def _find_problem(reply: Reply) -> str:

@@ -15,10 +15,10 @@ from trainchart.cli.output import Format, FormatOption, print_json, print_line, 
 _FIELDS_SHOWN = 4
 
 _HELP = {
-    "suspend": """Suspend a run: its programs get SIGTERM, and all they hold becomes free until it is resumed.
+    "suspend": """Suspend a run: its programs get SIGTERM, and everything they hold is freed until it is resumed.
 
-    Programs of the training library save first; another loses its steps since the last checkpoint, unless it catches
-    SIGTERM.
+    Programs that use the training library save first; others lose the steps since the last checkpoint, unless they
+    handle SIGTERM.
 
     Sets run.desiredState=suspended, by helm upgrade with the chart and the values that are installed.
 
@@ -30,14 +30,14 @@ _HELP = {
     """,
     "stop": """Stop a run, here or on a cluster: its programs get SIGTERM, and the record says Stopped.
 
-    Programs of the training library save first; another loses its steps since the last checkpoint, unless it catches
-    SIGTERM.
+    Programs that use the training library save first; others lose the steps since the last checkpoint, unless they
+    handle SIGTERM.
 
     A local run comes first; --namespace or --context always means a release on the cluster.
 
     Example: trainchart stop exp-7 -n team-a
     """,
-    "rerun": """Start a new run of a release whose run is over, from the last checkpoint where there is one.
+    "rerun": """Start a new run of a release whose run is over, from the last checkpoint if there is one.
 
     With --resume 200 it goes back to that step, and with --resume never it starts over: checkpoints that it does not go
     on from are moved to the folder earlier, beside the new ones. A program that does without the training library

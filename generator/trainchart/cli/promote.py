@@ -181,13 +181,13 @@ def _print_done(done: Promoted, output: Format) -> None:
     for each in done.gates:
         print_line(f"gate {each.gate}: {_number(each.value)}, met")
     if done.state == UNCHANGED:
-        print_line(f"{done.server} serves {done.model} already; nothing was changed")
+        print_line(f"{done.server} already serves {done.model}; nothing was changed")
     elif done.state == PLANNED:
         for change in done.changes:
             print_line(f"{change.key}: {change.before} -> {change.after}")
         print_line(f"{done.server} would serve {done.model} instead of {done.before}; nothing was changed")
     else:
-        print_line(f"{done.server} serves {done.model} instead of {done.before}, by its revision {done.revision}")
+        print_line(f"{done.server} serves {done.model} instead of {done.before} (revision {done.revision})")
     for note in done.notes:
         print_note(f"note: {note}")
 
@@ -199,7 +199,7 @@ def _print_history(entries: list[Entry], serving: Model, output: Format) -> None
         print_json([describe_entry(each) for each in entries])
         return
     if not any(each.promotion.model == serving for each in entries):
-        print_note(f"{serving} serves, which was not promoted")
+        print_note(f"{serving} serves now; it was not promoted")
     if not entries:
         print_note("no promotions in the revisions that helm keeps")
         return

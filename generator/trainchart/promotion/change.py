@@ -32,7 +32,8 @@ def require_server(installed: HelmRelease, namespace: str) -> None:
     name = installed.name
     if installed.dependencies:
         raise Conflict(
-            f"{name} was installed as a part of the chart {installed.chart_name}, of which Helm keeps no copy",
+            f"{name} was installed as part of the umbrella chart {installed.chart_name}, whose subcharts Helm does not "
+            "keep",
             hint="set model.version, model.content and model.claim with helm upgrade",
         )
     if installed.family != FAMILY:
@@ -60,15 +61,15 @@ def refuse_version(model: Model, installed: HelmRelease, revisions: Sequence[Hel
         if other.version == model.version and other.content != model.content:
             free = max(each.version for each in used.values()) + 1
             raise Conflict(
-                f"revision {revision} of {installed.name} has version {model.version} with another content, "
-                f"{other.content}; a version never changes",
+                f"revision {revision} of {installed.name} has version {model.version} with other content, "
+                f"{other.content}; a version must not change",
                 hint=f"give the export another version: --version {free}",
             )
     canary = _mapping(installed.values.get("canary"))
     has_version = canary.get("weight") and canary.get("version") == model.version
     if has_version and canary.get("content") != model.content:
         raise Conflict(
-            f"the canary of {installed.name} has version {model.version} with another content",
+            f"the canary of {installed.name} has version {model.version} with other content",
             hint=f"give the export another version: --version {model.version + 1}",
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 SERVING = "serving"
-EXAMPLES = "'accuracy>=0.9', or 'accuracy>=serving-0.01' for not worse by more than 0.01 than what serves now"
+EXAMPLES = "'accuracy>=0.9', or 'accuracy>=serving-0.01': at most 0.01 below the model that serves now"
 EVALUATOR_PREFIX = "evaluator/"
 _COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _NUMBER = r"(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][-+]?[0-9]{1,3})?"
@@ -104,9 +104,9 @@ def check_gate(gate: Gate, metrics: Mapping[str, float], serving: Mapping[str, f
             )
         return GateResult(gate, None, limit, f"{gate}: the run has no metric {gate.metric}", f"it has: {known}")
     if limit is None:
-        what = "what serves now was not promoted, so its metrics are not known"
+        what = "the model that serves now was not promoted, so its metrics are not known"
         if serving is not None:
-            what = f"what serves now has no metric {gate.metric}"
+            what = f"the model that serves now has no metric {gate.metric}"
         return GateResult(gate, value, None, f"{gate}: {what}", f"give a number, as in '{gate.metric}>=0.9'")
     # A loss of -Infinity is as little a result as NaN is.
     if math.isfinite(value) and _COMPARISONS[gate.comparison](value, limit):

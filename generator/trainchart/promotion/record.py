@@ -190,7 +190,7 @@ def describe(record: Record) -> str:
     words = "trainchart promote"
     if record.takeback is not None:
         why = f": {record.takeback.why}" if record.takeback.why else ""
-        words += f": took back version {record.takeback.version} of revision {record.takeback.revision}{why}"
+        words += f": rolled back version {record.takeback.version} of revision {record.takeback.revision}{why}"
     elif record.promotion is not None:
         source = record.promotion.source
         words += f": {source.release} as {record.promotion.model}"

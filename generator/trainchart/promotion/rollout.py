@@ -105,7 +105,7 @@ def _find_failures(pods: Sequence[Object]) -> Iterator[str]:
 def _find_deadline(status: Object) -> str:
     for each in items_of(status, "conditions"):
         if each.get("type") == "Progressing" and each.get("reason") == "ProgressDeadlineExceeded":
-            return _cut(str(each.get("message") or "the Deployment's progressDeadlineSeconds are over"))
+            return _cut(str(each.get("message") or "the Deployment's progressDeadlineSeconds have passed"))
     return ""
 
 

@@ -47,7 +47,7 @@ def read_chart_server(rendering: Rendering) -> ChartServer:
     source, target, content = (*map(str, list_at(fetch, "args")), "", "", "")[:3]
     found = _TARGET.fullmatch(target)
     if found is None:
-        raise PlanError("the chart starts no model server as charts of the family model-server do")
+        raise PlanError("the chart starts no model server like those of the family model-server")
     claims = [str(mapping_at(each, "persistentVolumeClaim").get("claimName", "")) for each in list_at(pod, "volumes")]
     notes: list[str] = []
     return ChartServer(
@@ -77,7 +77,7 @@ def _choose_arguments(server: Mapping[str, Any], notes: list[str]) -> list[str]:
     given = [str(argument) for argument in list_at(server, "args")]
     if not list_at(server, "command"):
         left_out = f", without its arguments {' '.join(given)}" if given else ""
-        notes.append(f"the chart starts the program of TensorFlow Serving; here trainchart's server answers{left_out}")
+        notes.append(f"the chart starts TensorFlow Serving; here, trainchart's own server runs instead{left_out}")
         return []
     chosen, waiting = [], iter(given)
     for argument in waiting:
@@ -95,9 +95,9 @@ def _read_environment(server: Mapping[str, Any], notes: list[str]) -> dict[str, 
     for entry in list_at(server, "env"):
         name = str(mapping_at({"env": entry}, "env").get("name", ""))
         if "valueFrom" in entry:
-            notes.append(f"the variable {name} stays as it is here: the chart takes it from an object of the cluster")
+            notes.append(f"the variable {name} keeps its value here: the chart takes it from an object of the cluster")
         elif name in _SETTABLE:
             found[name] = str(entry.get("value", ""))
         elif name not in ("MODEL_NAME", "MODEL_BASE_PATH"):
-            notes.append(f"the variable {name} of the chart is left out: set it yourself if the server needs it here")
+            notes.append(f"the variable {name} of the chart is left out: set it yourself if the server needs it")
     return found

@@ -39,7 +39,7 @@ def parse_npz(content: bytes, limit: int) -> dict[str, Any]:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             for entry in archive.infolist():
                 if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise ValueError("it is not packed as numpy.savez does")
+                    raise ValueError("it is not compressed like a file of numpy.savez")
                 with archive.open(entry) as file:
                     packed = file.read(left + 1)
                 left -= len(packed)
@@ -64,7 +64,7 @@ def _parse(content: bytes, most: int) -> tuple[Any, int]:
     header, data = _split(content)
     shape, kind = header.get("shape"), header.get("descr")
     if not isinstance(shape, tuple) or not all(isinstance(size, int) and 0 <= size <= _LARGEST_SIZE for size in shape):
-        raise ValueError("its shape is not one that an array can have")
+        raise ValueError("its shape is not a valid array shape")
     if len(shape) > _MOST_DIMENSIONS or 0 in shape:
         raise ValueError("it holds no value, or has too many dimensions")
     counts = list(itertools.accumulate(shape, operator.mul))

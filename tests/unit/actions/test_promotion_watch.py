@@ -144,7 +144,7 @@ def test_an_error_rate_that_is_not_known_is_told(watch: Look) -> None:
     found, said, _ = watch([DONE], [Forbidden("cannot read the metrics of a: pods/proxy is forbidden")])
     assert found == Watched()
     assert said[-1] == "note: the error rate is not known: cannot read the metrics of a: pods/proxy is forbidden"
-    assert watch([DONE])[1][-1] == "note: no requests came, so the error rate is not known"
+    assert watch([DONE])[1][-1] == "note: there were no requests, so the error rate is not known"
     assert watch([DONE], watch=Watch(60, 0, 0.01))[1] == []
 
 
@@ -154,7 +154,7 @@ def test_pods_whose_counts_make_no_sense_are_told(watch: Look) -> None:
     assert said[-1] == "0 of 100 requests failed"
     found, said, _ = watch([DONE], [Requests(-5, 0)])
     assert found == Watched()
-    assert said[-1] == "note: the error rate is not known: 2 pods count their requests wrongly"
+    assert said[-1] == "note: the error rate is not known: 2 pods report impossible counts of requests"
     # The failures of the other pods count.
     found, _, _ = watch([DONE], [Requests(-5, 0), Requests(500, 50)] * 20)
     assert found.failure.startswith("50 of 500 requests failed (10.0%)")
@@ -163,6 +163,6 @@ def test_pods_whose_counts_make_no_sense_are_told(watch: Look) -> None:
 def test_an_api_server_that_is_away_is_waited_for(watch: Look) -> None:
     away = Unreachable("no answer")
     found, said, _ = watch([STARTS, away, away, DONE])
-    assert (found.failure, said.count("no answer, trying again: no answer")) == ("", 2)
+    assert (found.failure, said.count("the API server does not answer, trying again: no answer")) == ("", 2)
     with pytest.raises(Unreachable):
         watch([away], watch=Watch(600, 20, 0.01))

@@ -36,7 +36,7 @@ def test_the_newest_export_is_found(tmp_path: Path) -> None:
     add_export(claims / "a" / "saved_model.draft", 4000.0, {"step": 80})
     found = find(tmp_path)
     assert (found.name, found.version, found.source) == ("my-mnist", 7, str(claims / "b" / "export" / "7"))
-    assert found.notes == ("the export has no SHA256SUMS, so nothing says whether its files are whole",)
+    assert found.notes == ("the export has no SHA256SUMS, so its files cannot be verified",)
     assert find(tmp_path, step=40).version == 40
     assert find(tmp_path, chart="mnist-0.1.0-rc-1", chartName="mnist").name == "mnist"
 
@@ -85,7 +85,7 @@ def test_no_link_leads_out_of_an_export_or_repeats_it(tmp_path: Path, target: st
     (export / "variables").mkdir()
     (tmp_path / "beside").write_text("secret")
     (export / "link").symlink_to(target)
-    with pytest.raises(ToolError, match=r"cannot copy .*link is a link that leads elsewhere, or no file"):
+    with pytest.raises(ToolError, match=r"cannot copy .*link is not a regular file, or is a link that leads elsewhere"):
         copy_model(ServedModel("a", 1, str(export), ""), tmp_path / "copy" / "1")
     assert not (tmp_path / "copy").exists()
 
@@ -115,9 +115,9 @@ def test_an_export_larger_than_the_disk_is_refused_at_once(tmp_path: Path) -> No
     ("content", "problem", "advice"),
     [
         ("sha256:1", "the content hash is sha256:2, but sha256:1 is pinned", "--set model.content=sha256:…"),
-        ("sha256:1", "the files differ from SHA256SUMS: changed: a", "take another copy, or train again"),
-        ("", "SHA256SUMS:1 is not a line of sha256sum", "take another copy, or train again"),
-        ("", "saved_model.pb is damaged: Error parsing message", "take another copy, or train again"),
+        ("sha256:1", "the files differ from SHA256SUMS: changed: a", "copy it again, or train again"),
+        ("", "SHA256SUMS:1 is not a line of sha256sum", "copy it again, or train again"),
+        ("", "saved_model.pb is damaged: Error parsing message", "copy it again, or train again"),
         ("", "Op type not registered 'X'", "the TensorFlow that it was trained with"),
     ],
 )

@@ -88,7 +88,13 @@ def test_evaluation_of_the_step_counts_most() -> None:
         ("accuracy>=0.9", {}, None, "the run has no metrics", "give the model a role evaluator"),
         ("accuracy>=0.9", {"loss": 1.0, "auc": 1.0}, None, "no metric accuracy", "it has: auc, loss"),
         ("accuracy>=serving", {"accuracy": 0.9}, None, "was not promoted", "'accuracy>=0.9'"),
-        ("accuracy>=serving", {"accuracy": 0.9}, {"loss": 1.0}, "what serves now has no metric accuracy", "number"),
+        (
+            "accuracy>=serving",
+            {"accuracy": 0.9},
+            {"loss": 1.0},
+            "the model that serves now has no metric accuracy",
+            "number",
+        ),
     ],
 )
 def test_when_a_gate_is_met(

@@ -214,14 +214,14 @@ def test_a_canary_that_is_promoted_ends() -> None:
     assert values["canary"] == {**canary, "weight": 0}
     assert ("canary.weight", 10, 0) in [(each.key, each.before, each.after) for each in list_changes(installed, values)]
     assert change_values(installed, model(42), NONE)["canary"] == canary
-    with pytest.raises(Conflict, match="the canary of digits has version 41 with another content"):
+    with pytest.raises(Conflict, match="the canary of digits has version 41 with other content"):
         refuse_version(model(41, OTHER), installed, [installed])
 
 
 def test_a_version_keeps_its_content() -> None:
     revisions = [promoted(1, 40), promoted(2, 41, "deployed")]
     refuse_version(model(40), revisions[1], revisions)
-    with pytest.raises(Conflict, match="revision 1 of digits has version 40 with another content") as error:
+    with pytest.raises(Conflict, match="revision 1 of digits has version 40 with other content") as error:
         refuse_version(model(40, OTHER), revisions[1], revisions)
     assert error.value.hint == "give the export another version: --version 42"
 
@@ -232,7 +232,7 @@ def test_a_version_keeps_its_content() -> None:
         ({"family": "", "chart_name": "mnist"}, "is not a model server: its chart mnist is not of a chart family"),
         ({"family": "tenant"}, "its chart digits-prod is of the family tenant"),
         ({"values": {}}, "is older than this command: it has no value promotion"),
-        ({"dependencies": ("redis",)}, "as a part of the chart digits-prod, of which Helm keeps no copy"),
+        ({"dependencies": ("redis",)}, "as part of the umbrella chart digits-prod, whose subcharts Helm does not keep"),
     ],
 )
 def test_releases_that_cannot_be_promoted_to(change: dict[str, Any], words: str) -> None:
@@ -244,5 +244,5 @@ def test_helm_says_what_a_revision_is_for() -> None:
     assert describe(Record(promotion(40))) == "trainchart promote: exp-7 as version 40"
     back = Takeback("", "", 6, 42, why=f"the server ended: {'x' * 400}")
     said = describe(Record(promotion(40), back))
-    assert said.startswith("trainchart promote: took back version 42 of revision 6: the server ended: xxx")
+    assert said.startswith("trainchart promote: rolled back version 42 of revision 6: the server ended: xxx")
     assert len(said) == 250

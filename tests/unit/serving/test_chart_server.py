@@ -50,7 +50,7 @@ def test_what_only_a_cluster_knows_is_noted() -> None:
     env = [{"name": "OMP_NUM_THREADS", "value": "2"}, {"name": "KEY", "valueFrom": {"secretKeyRef": {}}}]
     server = read_chart_server(render(containers=[{**SERVER, "env": env}]))
     assert server.environment == {"OMP_NUM_THREADS": "2"}
-    assert server.notes == ("the variable KEY stays as it is here: the chart takes it from an object of the cluster",)
+    assert server.notes == ("the variable KEY keeps its value here: the chart takes it from an object of the cluster",)
 
 
 @pytest.mark.parametrize("name", ["PYTHONWARNINGS", "BROWSER", "PATH", "LD_PRELOAD", "XLA_FLAGS", "TF_NUM_X"])
@@ -71,7 +71,7 @@ def test_ours_stands_for_the_program_of_tensorflow_serving() -> None:
     env = [{"name": "MODEL_NAME", "value": "digits"}, {"name": "OMP_NUM_THREADS", "value": "2"}]
     server = read_chart_server(render(containers=[{"name": "server", "args": ["--flag"], "env": env}]))
     assert (server.arguments, server.environment) == ((), {"OMP_NUM_THREADS": "2"})
-    assert server.notes[0].endswith("here trainchart's server answers, without its arguments --flag")
+    assert server.notes[0].endswith("here, trainchart's own server runs instead, without its arguments --flag")
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,8 @@ def _hint(api: KubernetesApi, namespace: str, name: str) -> str:
         elsewhere = [found for found, release in servers if release == name]
         if elsewhere:
             return (
-                f"it is in {', '.join(elsewhere)}; pods mount claims of their own namespace only, so the server and "
-                "the release with the export must be in the same one"
+                f"it is in {', '.join(elsewhere)}; pods can only mount claims of their own namespace, so the server "
+                "and the release with the export must be in the same namespace"
             )
         here = sorted((release for found, release in servers if found == namespace), key=natural_key)
         if here:

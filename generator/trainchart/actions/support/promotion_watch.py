@@ -78,12 +78,12 @@ def watch_promotion(
         if is_over:
             break
     if requests.unknown and not problem:
-        problem = f"{requests.unknown} pods count their requests wrongly"
+        problem = f"{requests.unknown} pods report impossible counts of requests"
     if problem:
         tell(f"note: the error rate is not known: {problem}")
         return Watched()
     count = f"{requests.failed} of {requests.total} requests failed"
-    tell(count if requests.total else "note: no requests came, so the error rate is not known")
+    tell(count if requests.total else "note: there were no requests, so the error rate is not known")
     return Watched(requests=requests)
 
 
@@ -105,7 +105,7 @@ def watch_rollout(
         except Unreachable as error:
             if time.monotonic() - silent_since > _PATIENCE_SECONDS:
                 raise
-            tell(f"no answer, trying again: {error.message}")
+            tell(f"the API server does not answer, trying again: {error.message}")
         if rollout.is_done or rollout.failure:
             return rollout, False
         line = f"{rollout.ready} of {rollout.wanted} pods serve {model}"

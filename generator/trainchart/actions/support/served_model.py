@@ -96,7 +96,7 @@ def _find_in_run(request: ServeRequest) -> ServedModel:
     chart = str(record.get("chartName") or str(record.get("chart", "")).rpartition("-")[0])
     at = f" of step {export.step}" if export.step is not None else ""
     is_listed = (Path(export.folder) / SUMS_FILE).is_file()
-    note = "the export has no SHA256SUMS, so nothing says whether its files are whole"
+    note = "the export has no SHA256SUMS, so its files cannot be verified"
     return ServedModel(
         name=chart if _NAME.fullmatch(chart) else folder.name,
         version=export.version,
@@ -115,7 +115,7 @@ def _find_run(request: ServeRequest) -> Path:
     if folder is None:
         absent = ToolError(
             f"there is no local run {request.target!r} in {request.runs_folder}",
-            hint="of a release on a cluster, ask its server: kubectl port-forward service/NAME 8501",
+            hint="for a release on a cluster, use its model server: kubectl port-forward service/NAME 8501",
         )
         raise _explain_absent(request.target, absent)
     return folder
@@ -168,8 +168,8 @@ def _find_in_chart(request: ServeRequest) -> ServedModel:
     chart = Path(request.target)
     family = _read_family(chart)
     if family != FAMILY:
-        kind = f"of the family {family}" if family else "of a training, which serves nothing"
-        hint = "a chart of the family model-server is served, or a run: trainchart run, then trainchart serve RUN"
+        kind = f"of the family {family}" if family else "for training, and serves nothing"
+        hint = "give a chart of the family model-server, or a run: trainchart run, then trainchart serve RUN"
         raise PlanError(f"the chart {chart} is {kind}", hint=hint)
     overrides = read_overrides(request.values, request.sets, (), ())
     server = read_chart_server(find_engine("auto").render(chart, release=_RELEASE, overrides=overrides))
@@ -199,12 +199,12 @@ def _find_source(request: ServeRequest, server: ChartServer) -> str:
     hint = f"name a copy of the export: trainchart serve {request.target} --model FOLDER"
     if request.model is not None:
         if not (request.model / MARK).is_file():
-            raise ToolError(f"--model: {request.model} is no export: it has no {MARK}")
+            raise ToolError(f"--model: {request.model} is not an export: it has no {MARK}")
         return str(request.model.absolute())
     if not server.claim:
         if "://" in server.path or (Path(server.path) / MARK).is_file():
             return server.path
-        raise ToolError(f"the model of the chart is in its image, at {server.path}, and not on this machine", hint=hint)
+        raise ToolError(f"the model of the chart is in its image, at {server.path}, not on this machine", hint=hint)
     for claim in request.runs_folder.glob(f"*/{_CLAIMS}/{server.claim}"):
         if holds_run(claim.parent.parent) and (claim / server.path / MARK).is_file():
             return str((claim / server.path).absolute())
@@ -219,8 +219,8 @@ def advise_on_problem(model: ServedModel, problem: str) -> str:
     if model.content and "is pinned" in problem:
         return "name the export that the chart pins, or pin another one: --set model.content=sha256:…"
     if SUMS_FILE in problem or "is damaged" in problem:
-        return f"the files in {model.source} are not as they were exported: take another copy, or train again"
-    return "the model needs the TensorFlow that it was trained with, and all that its graph uses; --verbose says more"
+        return f"the files in {model.source} have changed since the export: copy it again, or train again"
+    return "the model needs the TensorFlow that it was trained with, and everything its graph uses; see --verbose"
 
 
 def copy_model(model: ServedModel, target: Path) -> None:
@@ -263,8 +263,8 @@ def _list_files(source: Path) -> dict[Path, int]:
             status = path.stat()
             if not stat.S_ISREG(status.st_mode) or not path.resolve().is_relative_to(source):
                 raise ToolError(
-                    f"cannot copy the export: {path} is a link that leads elsewhere, or no file",
-                    hint="copy the export with cp -rL, and serve the copy of a chart with --model",
+                    f"cannot copy the export: {path} is not a regular file, or is a link that leads elsewhere",
+                    hint="copy the export with cp -rL; for a chart, serve the copy with --model",
                 )
             found[path] = status.st_size
         if len(found) > _MOST_FILES:
@@ -278,4 +278,4 @@ def _download(model: ServedModel, target: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd="/", env=environment, check=False)
     if done.returncode != 0:
         last = done.stderr.strip().rpartition("\n")[2]
-        raise ToolError(last.removeprefix("error: ") or f"cannot take the export {model.source}")
+        raise ToolError(last.removeprefix("error: ") or f"cannot copy the export {model.source}")
