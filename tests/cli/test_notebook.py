@@ -57,6 +57,21 @@ def test_a_path_within_the_claim_is_taken(chart: Path, path: str) -> None:
     assert mounts["/runs/exp-7"] == ("a", path, True)
 
 
+def test_tensorboard_alone_needs_no_token(chart: Path) -> None:
+    pod = find_pod(chart, jupyter=False, tokenSecret="")
+    (container,) = pod["containers"]
+    assert container["command"][:4] == ["python3", "-m", "tensorboard.main", "--logdir=/runs"]
+    assert container["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+    assert list_mounts(pod) == list_mounts(find_pod(chart))
+    assert "command" not in find_pod(chart)["containers"][0]
+
+
+def test_jupyterlab_without_a_secret_is_refused(chart: Path) -> None:
+    with pytest.raises(RenderError) as caught:
+        find_pod(chart, tokenSecret="")
+    assert "tokenSecret: name the Secret" in "".join(problem.message for problem in caught.value.problems)
+
+
 def test_gpus_are_a_limit_beside_the_other_resources(chart: Path) -> None:
     (container,) = find_pod(chart, gpus=2, resources={"limits": {"memory": "8Gi"}})["containers"]
     assert container["resources"]["limits"] == {

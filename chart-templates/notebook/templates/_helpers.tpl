@@ -54,6 +54,10 @@ nodeSelector:
 tolerations:
   {{- include "<%= name %>.yaml" . | nindent 2 }}
 {{- end }}
+{{- with .Values.affinity }}
+affinity:
+  {{- include "<%= name %>.yaml" . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{- /* What a container may do: nothing that it does not need. */}}

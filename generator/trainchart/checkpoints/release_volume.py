@@ -1,4 +1,4 @@
-"""Which volume holds the checkpoints of a release, and what a pod needs that mounts it: found in its objects. Pure."""
+"""Which volume holds the checkpoints or logs of a release, and what a pod needs that mounts it. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from trainchart_runtime.contract import (
     CHECKPOINTS_DIR,
     INSTANCE_LABEL,
     NAME_LABEL,
+    TENSORBOARD_DIR,
     TRAINING_CONTAINER,
 )
 from trainchart_runtime.pod_problems import find_claims
 
-_SUFFIX = "-checkpoints"
+_CONTENTS = {CHECKPOINTS_DIR: "checkpoints", TENSORBOARD_DIR: "logs"}
+"""What lies in the folder that a variable of the training containers names; claims are called after it."""
 _LAUNCHER = "launcher"
 """The init container that brings the launcher from the runtime image."""
 _MANY = {"ReadWriteMany", "ReadOnlyMany"}
@@ -28,7 +30,7 @@ _SHOWN = 8
 
 @dataclass(frozen=True)
 class ReleaseVolume:
-    """A claim with the checkpoints of one release."""
+    """A claim with the checkpoints, or the logs for TensorBoard, of one release."""
 
     release: str
     namespace: str
@@ -43,6 +45,11 @@ class ReleaseVolume:
     """Of the pods that mount it; empty where the release is uninstalled."""
 
     @property
+    def training_image(self) -> str:
+        """The image that the training runs in; "" where the release is uninstalled."""
+        return next(_images(self.template, "containers", TRAINING_CONTAINER), "")
+
+    @property
     def called(self) -> str:
         """What the folder is called in results and messages."""
         parts = (f"claim {self.claim}", self.sub_path.strip("/"), self.folder.strip("/"))
@@ -50,13 +57,22 @@ class ReleaseVolume:
 
 
 def find_volume(
-    release: str, namespace: str, chart: str, sets: Sequence[Object], jobs: Sequence[Object], claims: Sequence[Object]
+    release: str,
+    namespace: str,
+    chart: str,
+    sets: Sequence[Object],
+    jobs: Sequence[Object],
+    claims: Sequence[Object],
+    *,
+    variable: str = CHECKPOINTS_DIR,
 ) -> ReleaseVolume:
     """Return the volume of a release by its StatefulSets, or by the labels of its claims where those are gone.
 
+    `variable` names the folder in the training containers: CHECKPOINTS_DIR or TENSORBOARD_DIR.
+
     Raises:
         NotFound: there is no such release, and no claim that it left.
-        ToolError: the release keeps no checkpoints, or keeps them elsewhere than in a claim.
+        ToolError: the release has no such folder, or has it elsewhere than in a claim.
     """
     own = [each for each in sets if chart in ("", label(each, NAME_LABEL))]
     charts = sorted({label(each, NAME_LABEL) for each in own})
@@ -65,17 +81,19 @@ def find_volume(
         raise NotFound(f"the release {release} holds several training runs", hint=f"name one of them: {names}")
     if own:
         image = next(_find_images(own, [each for each in jobs if label(each, NAME_LABEL) in charts]), "")
-        return _find_mounted(release, namespace, own, image)
-    claim = _choose_claim(release, namespace, [each for each in claims if chart in ("", label(each, NAME_LABEL))])
+        return _find_mounted(release, namespace, own, image, variable)
+    left = [each for each in claims if chart in ("", label(each, NAME_LABEL))]
+    claim = _choose_claim(release, namespace, left, variable)
     return ReleaseVolume(release, namespace, claim)
 
 
-def _find_mounted(release: str, namespace: str, sets: Sequence[Object], image: str) -> ReleaseVolume:
-    problem: TrainchartError = ToolError(f"the release {release} keeps no checkpoints")
+def _find_mounted(release: str, namespace: str, sets: Sequence[Object], image: str, variable: str) -> ReleaseVolume:
+    contents = _CONTENTS[variable]
+    problem: TrainchartError = ToolError(f"the release {release} keeps no {contents}")
     for each in sets:
         template = mapping_at(each, "spec", "template")
         for container in _training_containers(template):
-            folder = _read_variable(container, CHECKPOINTS_DIR)
+            folder = _read_variable(container, variable)
             if "://" in folder:
                 problem = ToolError(
                     f"{folder} is in an object store, which this command cannot read", hint="copy it to a folder"
@@ -85,7 +103,7 @@ def _find_mounted(release: str, namespace: str, sets: Sequence[Object], image: s
                 continue
             claim = _find_claim(template, str(mount.get("name")))
             if not claim:
-                problem = ToolError(f"the checkpoints of {release} are in {folder}, which is not a claim")
+                problem = ToolError(f"the {contents} of {release} are in {folder}, which is not a claim")
                 continue
             rest = PurePosixPath(folder).relative_to(str(mount["mountPath"]))
             below = "" if rest == PurePosixPath() else str(rest)
@@ -150,9 +168,11 @@ def borrow_settings(volume: ReleaseVolume, sets: Iterable[Object], jobs: Iterabl
     return lender, replace(volume, image=image, template=mapping_at(chosen, "spec", "template"))
 
 
-def _choose_claim(release: str, namespace: str, claims: Sequence[Object]) -> str:
+def _choose_claim(release: str, namespace: str, claims: Sequence[Object], variable: str) -> str:
     names = sorted(map(name_of, claims))
-    likely = [name for name in names if name.endswith(_SUFFIX)] or names
+    # Logs without a volume of their own lie beside the checkpoints.
+    wanted = dict.fromkeys((_CONTENTS[variable], _CONTENTS[CHECKPOINTS_DIR]))
+    likely = next(filter(None, ([name for name in names if name.endswith(f"-{each}")] for each in wanted)), names)
     if len(likely) == 1:
         return likely[0]
     if not names:
@@ -161,7 +181,7 @@ def _choose_claim(release: str, namespace: str, claims: Sequence[Object]) -> str
             hint="see: trainchart list -A; for a claim that is not the release's own: --claim NAME",
         )
     raise NotFound(
-        f"the release {release} has left several claims, and none says that it holds checkpoints",
+        f"the release {release} has left several claims, and none says that it holds {_CONTENTS[variable]}",
         hint=f"name one: --claim {' or '.join(likely[:_SHOWN])}",
     )
 

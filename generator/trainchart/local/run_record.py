@@ -83,6 +83,7 @@ def describe_record(record: RunRecord, plan: LocalPlan) -> dict[str, Any]:
             "sha256": record.code.sha256 or None,
         },
         "checkpoints": plan.checkpoints,
+        "tensorboard": plan.tensorboard_logs,
         "deciding": list(plan.deciding),
         "pods": [
             {"label": pod.label, "name": pod.name, "role": pod.role, "state": pod.state_folder, "log": pod.log_file}

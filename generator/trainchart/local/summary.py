@@ -99,7 +99,7 @@ def _next_steps(
     yield f"trainchart logs {name}"
     if not result.nothing_done:
         yield from [f"trainchart serve {name}"] if result.outputs.saved_models else []
-        yield from (f"tensorboard --logdir {shlex.quote(folder)}" for folder in result.outputs.events)
+        yield from [f"trainchart tensorboard {name}"] if result.outputs.events else []
         yield from install
     elif result.was_complete or result.is_unclear:
         again = resume_command(record, folder)

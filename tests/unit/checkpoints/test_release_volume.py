@@ -15,6 +15,7 @@ from trainchart.checkpoints.release_volume import (
     find_writers,
 )
 from trainchart.errors import Conflict, NotFound, ToolError, TrainchartError
+from trainchart_runtime.contract import TENSORBOARD_DIR
 
 LABELS = {"app.kubernetes.io/instance": "exp", "app.kubernetes.io/name": "mnist"}
 CLAIM = "exp-mnist-checkpoints"
@@ -205,3 +206,39 @@ def test_another_command_at_work_is_told_from_a_release() -> None:
     assert told == "wait until it has ended: helper works for another trainchart checkpoints command"
     told = advise_on_writers(["helper", "worker-0"], pods)
     assert "uninstall the release of worker-0" in told and "helper works for" in told
+
+
+def add_logs(each: dict[str, Any], claim: str) -> dict[str, Any]:
+    """Return a set whose logs for TensorBoard lie in a volume of their own."""
+    spec = each["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    container["env"].append({"name": "TRAINCHART_TENSORBOARD_DIR", "value": "/logs/board"})
+    container["volumeMounts"].append({"name": "volume-logs", "mountPath": "/logs"})
+    spec["volumes"].append({"name": "volume-logs", "persistentVolumeClaim": {"claimName": claim}})
+    return each
+
+
+def test_logs_are_found_beside_the_checkpoints_or_apart() -> None:
+    apart = find_volume("exp", "team", "", [add_logs(make_set(), "exp-logs")], [], [], variable=TENSORBOARD_DIR)
+    assert (apart.claim, apart.folder, apart.training_image) == ("exp-logs", "board", "mnist:1")
+    beside = make_set()
+    beside["spec"]["template"]["spec"]["containers"][0]["env"].append(
+        {"name": "TRAINCHART_TENSORBOARD_DIR", "value": "/checkpoints/logs"}
+    )
+    found = find_volume("exp", "team", "", [beside], [], [], variable=TENSORBOARD_DIR)
+    assert (found.claim, found.sub_path, found.folder) == (CLAIM, "a", "logs")
+    with pytest.raises(ToolError, match="the release exp keeps no logs"):
+        find_volume("exp", "team", "", [make_set()], [], [], variable=TENSORBOARD_DIR)
+
+
+@pytest.mark.parametrize(
+    ("left", "found"),
+    [
+        (("exp-mnist-checkpoints", "exp-mnist-logs"), "exp-mnist-logs"),
+        (("exp-mnist-checkpoints", "exp-mnist-data"), "exp-mnist-checkpoints"),
+        (("exp-mnist-data",), "exp-mnist-data"),
+    ],
+)
+def test_of_an_uninstalled_release_the_likely_claim_has_the_logs(left: tuple[str, ...], found: str) -> None:
+    claims = [{"metadata": {"name": name, "labels": LABELS}} for name in left]
+    assert find_volume("exp", "team", "", [], [], claims, variable=TENSORBOARD_DIR).claim == found

@@ -108,7 +108,7 @@ def test_events_are_found_wherever_they_are(tmp_path: Path) -> None:
     said = summarize(replace(make_result(step=5), outputs=outputs), plan)
     assert "  trainchart serve exp-7\n" in said
     assert f"  TensorBoard  {tmp_path}/claims/runs/tb/2026\n" in said
-    assert f"  tensorboard --logdir {tmp_path}/claims/runs/tb/2026\n" in said
+    assert "  trainchart tensorboard exp-7\n" in said
     assert f"  checkpoints  {tmp_path}/claims/checkpoints\n" in said
 
 

@@ -73,10 +73,16 @@ class Frames:
         return None if data is None else (head[0] & 0x0F, data)
 
     def send(self, data: bytes, kind: int = _BINARY) -> None:
-        """Send a message of at most 125 bytes, in one frame; what a client sends is masked."""
+        """Send a message of at most 64 kB, in one frame; what a client sends is masked."""
+        size = bytes((0x80 | len(data),)) if len(data) <= 125 else b"\xfe" + len(data).to_bytes(2, "big")
         mask = os.urandom(4)
-        masked = bytes(byte ^ mask[place % 4] for place, byte in enumerate(data))
-        self._stream.write(bytes((_LAST | kind, 0x80 | len(data))) + mask + masked)
+        long_mask = int.from_bytes((mask * (len(data) // 4 + 1))[: len(data)], "big")
+        masked = (int.from_bytes(data, "big") ^ long_mask).to_bytes(len(data), "big")
+        self._stream.write(bytes((_LAST | kind,)) + size + mask + masked)
+
+    def is_waiting(self) -> bool:
+        """Return whether a frame, or a part of one, was received that is not read yet."""
+        return bool(self._buffer) or self._stream.holds_bytes()
 
     def _take(self, size: int) -> bytes | None:
         while len(self._buffer) < size:

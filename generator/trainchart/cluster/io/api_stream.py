@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +39,17 @@ class ApiStream:
             self.stream.write(data, timeout=_WRITE_SECONDS)
         except Exception as error:
             raise self._convert(error) from error
+
+    @property
+    def socket(self) -> socket.socket:
+        """The socket below, to wait at; its bytes may be encrypted."""
+        found: socket.socket = self.stream.get_extra_info("socket")
+        return found
+
+    def holds_bytes(self) -> bool:
+        """Return whether bytes have left the socket already, and wait decrypted."""
+        encryption = self.stream.get_extra_info("ssl_object")
+        return encryption is not None and encryption.pending() > 0
 
     def close(self) -> None:
         self.end()

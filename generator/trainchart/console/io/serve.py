@@ -9,9 +9,7 @@ import os
 import secrets
 import signal
 import socket
-import sys
 import tempfile
-import webbrowser
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +24,7 @@ from trainchart.console.io.guard import Guard
 from trainchart.console.io.token_door import TokenDoor
 from trainchart.console.pages import Pages
 from trainchart.errors import ToolError
+from trainchart.host.browser import open_in_browser
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _CONNECTIONS = 200
@@ -60,7 +59,7 @@ def serve_console(
         tell(f"console:  http://{names[0]}/\ncode:     {code}\nCtrl-C stops it.")
         with _write_opener(names[0], code) if opens_browser else contextlib.nullcontext() as opener:
             if opener is not None:
-                _open_browser(opener)
+                open_in_browser(opener.as_uri())
             asyncio.run(_serve(Guard(door, pages, static), console.close, listener, _CONNECTIONS))
 
 
@@ -149,13 +148,3 @@ def _write_opener(name: str, code: str) -> Iterator[Path]:
         page.touch(mode=0o600)
         page.write_text(_OPENER.format(name=html.escape(name), code=html.escape(code)))
         yield page
-
-
-def _open_browser(page: Path) -> None:
-    """Open a page in the user's browser, whose own output is nothing for the terminal."""
-    if sys.platform == "linux" and not (
-        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.environ.get("BROWSER")
-    ):
-        return  # webbrowser would start one in the terminal
-    with contextlib.suppress(webbrowser.Error):
-        webbrowser.open(page.as_uri())
