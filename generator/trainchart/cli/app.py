@@ -44,15 +44,10 @@ COMMANDS = {
     "Look after runs, here and on a cluster": {
         "console": "Show runs on a web page, in the browser.",
         "list": "List the local runs and the runs of a cluster.",
-<<<<<<< HEAD
         "status": "Show the state of a run: phase, attempt, step, pods, problems.",
         "top": "Show the CPU, memory and GPUs that training pods use and hold.",
-=======
-        "status": "Show what a run does: phase, attempt, step, pods, problems.",
-        "top": "Show what training pods use, beside what they hold.",
         "tensorboard": "Open one TensorBoard over any number of runs.",
         "notebook": "Open JupyterLab over the volumes of releases.",
->>>>>>> c3f0c33b (Open TensorBoard and notebooks over runs and releases with a command)
         "compare": "Compare runs: settings that differ, results, last metrics.",
         "why": "Explain a run: what failed first, where, and what to do.",
         "logs": "Show the logs of a run, even after its pods are gone.",
