@@ -20,7 +20,7 @@ def describe_failure(name: str, nodes: Objects) -> str:
         return f"{name} is not part of the cluster any more"
     since = find_silence(node)
     return (
-        f"{name} is NotReady since {since} (kubectl describe node {name} shows why; only where its machine is off for "
+        f"{name} is NotReady since {since} (kubectl describe node {name} shows why; only if its machine is off for "
         f"good: kubectl taint nodes {name} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute)"
         if since
         else ""
@@ -49,7 +49,7 @@ def describe_closure(node: Object, pod: Object) -> str:
     cure = (
         f"kubectl describe node {name} shows why"
         if key.startswith(_OF_KUBERNETES)
-        else f"kubectl taint nodes {name} {key}:{effect}- takes it away; else give the pod a toleration"
+        else f"kubectl taint nodes {name} {key}:{effect}- removes it; or give the pod a toleration"
     )
     value = f"={taint['value']}" if taint.get("value") else ""
     return f"{name} has the taint {key}{value}:{effect}, which the pod does not tolerate ({cure})"

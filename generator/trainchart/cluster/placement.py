@@ -73,8 +73,8 @@ def _describe_tie(pod: Object, message: str, nodes: Sequence[str] = (), closed: 
 def _describe_absence(pod: Object, volumes: dict[str, Object]) -> str:
     ties = list_names([f"claim {claim}: {words}" for claim, each in volumes.items() if (words := _word_tie(each))])
     return (
-        f"no node reaches the volumes of {name_of(pod)} ({ties}): where such a node was removed, its data are "
-        "gone with it unless it comes back; else give the pod claims that one node can reach"
+        f"no node reaches the volumes of {name_of(pod)} ({ties}): if such a node was removed, its data are lost unless "
+        "it comes back; otherwise give the pod claims that one node can reach"
     )
 
 

@@ -114,6 +114,6 @@ def _list_notes(comparison: Comparison, *, shows_all: bool) -> Iterator[str]:
         other = "other " if any(row.differs for row in comparison.settings) else ""
         words.append(f"{alike} {other}{'setting is' if alike == 1 else 'settings are'} the same")
     if unknown:
-        words.append(f"{unknown} {'is' if unknown == 1 else 'are'} known of some runs only")
+        words.append(f"{unknown} {'is' if unknown == 1 else 'are'} known only for some runs")
     if words and not shows_all:
         yield f"{', '.join(words)}; --all shows them"

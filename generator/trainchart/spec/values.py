@@ -114,15 +114,15 @@ Phase = Literal[
 
 
 class Notify(Section):
-    """Messages of the run controller about changes of phase, to a webhook that takes Slack's JSON."""
+    """Messages about the run's phases, from the run controller to a webhook that accepts Slack's JSON."""
 
     secret: ObjectName
-    """Secret of the namespace that holds the webhook's URL; empty: no messages. One that is missing never stops a
+    """Secret of the namespace that holds the webhook's URL; empty: no messages. A missing Secret never stops a
     training."""
     key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,253}$")]
     """Key of the Secret that holds the URL."""
     phases: list[Phase]
-    """Phases of which the begin is told."""
+    """Phases at whose start a message is sent."""
 
 
 class Run(Section):

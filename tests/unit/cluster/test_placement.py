@@ -54,7 +54,7 @@ def find_remarks(message: str, *nodes: dict[str, Any], spec: Any = None, volume:
         (
             make_node("node1", taints=[{"key": "repair", "value": "disk", "effect": "NoSchedule"}]),
             "node1 has the taint repair=disk:NoSchedule, which the pod does not tolerate (kubectl taint nodes node1 "
-            "repair:NoSchedule- takes it away; else give the pod a toleration)",
+            "repair:NoSchedule- removes it; or give the pod a toleration)",
         ),
         (
             make_node("node1", taints=[{"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}]),
