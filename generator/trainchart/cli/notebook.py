@@ -37,7 +37,7 @@ def _notebook(
         list[str] | None,
         typer.Argument(
             metavar="[RELEASE]...",
-            help="Names of releases; RELEASE/CHART where one holds several training runs.",
+            help="Names of releases; RELEASE/CHART if one holds several training runs.",
             show_default=False,
             autocompletion=complete.runs,
         ),
@@ -49,7 +49,7 @@ def _notebook(
     image: Annotated[
         str,
         typer.Option(
-            help="Image that training-images/notebook/Dockerfile has made. Default: that of a pack.",
+            help="Image built with training-images/notebook/Dockerfile. Default: the one that a pack sets.",
             show_default=False,
         ),
     ] = "",
@@ -57,7 +57,7 @@ def _notebook(
         list[str] | None,
         typer.Option("--set", help="KEY=VALUE of a chart of the family notebook; repeatable."),
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine. 0: any that is free.")] = _PORT,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine. 0: any free port.")] = _PORT,
     browser: BrowserOption = True,
     keep: KeepOption = False,
     output: FormatOption = Format.text,
@@ -65,8 +65,9 @@ def _notebook(
     """Open JupyterLab and TensorBoard on the cluster, over the checkpoints and logs of releases.
 
     Installs a release of the family notebook, which mounts the volumes of those releases read-only at /runs/RELEASE;
-    --set runs.RELEASE.writable=true lets notebooks write. A token is made for it, and printed. Notebooks are kept in
-    notebooksClaim; without one, they are gone with the pod. Ctrl-C uninstalls the release; what runs in it ends.
+    --set runs.RELEASE.writable=true lets notebooks write. The command creates a token, and prints it. Notebooks are
+    kept in notebooksClaim; without one, they are lost with the pod. Ctrl-C uninstalls the release and ends what runs
+    in it.
     """
     from trainchart.actions.support.cluster_access import Place
     from trainchart.actions.support.run_viewer import ViewerRequest, show_volumes

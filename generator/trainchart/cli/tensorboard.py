@@ -20,7 +20,7 @@ _PORT = 6006
 _EXAMPLES = """
 Examples:
 
-  trainchart tensorboard                      the local run that was started last, also while it goes on
+  trainchart tensorboard                      the local run that was started last, even while it trains
 
   trainchart tensorboard --all                all local runs, side by side
 
@@ -28,7 +28,7 @@ Examples:
 
   trainchart tensorboard --all -n team-a --keep
 """
-AllOption = Annotated[bool, typer.Option("--all", help="All local runs; with --namespace, all in it.")]
+AllOption = Annotated[bool, typer.Option("--all", help="All local runs; with --namespace, all releases in it.")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="On a cluster: KEY=VALUE of a chart of the family notebook; repeatable."),
@@ -49,7 +49,7 @@ def _tensorboard(
         list[str] | None,
         typer.Argument(
             metavar="[RUN|RELEASE]...",
-            help="Local runs, or releases, which --namespace or --context always means. Default: the local run that "
+            help="Local runs or releases; with --namespace or --context, always releases. Default: the local run that "
             "was started last.",
             show_default=False,
             autocompletion=complete.runs,
@@ -67,17 +67,17 @@ def _tensorboard(
         ),
     ] = "",
     sets: SetOption = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine. 0: any that is free.")] = _PORT,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine. 0: any free port.")] = _PORT,
     browser: BrowserOption = True,
     keep: KeepOption = False,
     output: FormatOption = Format.text,
 ) -> None:
     """Show one TensorBoard over any number of runs, each under its own name.
 
-    For local runs it runs on this machine, with the tensorboard of this Python. For releases it runs on the cluster,
-    in a pod that mounts their volumes read-only: a release of its own, of the family notebook, which is reached by
-    port-forward alone and uninstalled when this command ends. That needs helm, and rights to create a Deployment and
-    pods/portforward. Only this machine reaches it. Ctrl-C ends it.
+    For local runs, it runs on this machine, with the tensorboard package of this Python. For releases, it runs on the
+    cluster, in a pod that mounts their volumes read-only: the command installs a release of the family notebook,
+    reaches it by port-forward, and uninstalls it when it ends. That needs helm, and rights to create a Deployment and
+    pods/portforward. Only this machine can reach it. Ctrl-C stops it.
     """
     from trainchart.actions.support.cluster_access import Place
     from trainchart.actions.support.run_viewer import ViewerRequest, show_volumes
@@ -114,5 +114,5 @@ def _print_address(url: str, output: Format) -> None:
     if output is Format.json:
         print_json({"url": url})
     else:
-        print_line(f"TensorBoard is at {url}; Ctrl-C ends it")
+        print_line(f"TensorBoard is at {url}; Ctrl-C stops it")
     sys.stdout.flush()
