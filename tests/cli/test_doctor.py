@@ -56,6 +56,14 @@ def test_a_python_is_examined(tmp_path: Path, script: str, check: str, outcome: 
     assert words in found[check][1]
 
 
+def test_no_module_of_the_current_folder_is_run(tmp_path: Path) -> None:
+    for module in ("csv", "email", "functools", "importlib", "tensorflow"):
+        (tmp_path / f"{module}.py").write_text(f"open({str(tmp_path / 'witness')!r}, 'w')\n")
+    done = call(tmp_path, "doctor")
+    assert not (tmp_path / "witness").exists()
+    assert "ok       python: " in done.stdout, done.stdout
+
+
 def test_a_python_that_is_not_there_is_named() -> None:
     assert "/none/python does not run" in examine("--python", "/none/python", code=6)["python"][1]
 

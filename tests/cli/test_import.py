@@ -148,6 +148,8 @@ def test_a_chart_needs_the_code_only_where_it_is_built_here(tmp_path: Path, monk
         ("kind: TFJob\nspec: {replicaSpecs: []}", 7, "the form of v1alpha1"),
         ("arena submit mpijob --name x 'run'", 7, "arena submit mpijob is not a TensorFlow job"),
         ("arena submit tf --name 'x", 7, "no closing quotation"),
+        ("arena submit tf" + " -e A=B" * 10_000, 7, "longer than 65536 characters"),
+        ("arena list \\\n" * 30_000, 7, "more than 200 command lines of arena"),
         (INPUTS["chart-values"].text, 2, "has no name"),
         ("---\n".join(JOB.replace("mnist,", f"m{n},") for n in range(101)), 2, "at most 100 are imported at once"),
         (JOB.replace("{name: mnist,", "{name: '***',"), 2, "'***' cannot be a model's name"),

@@ -19,6 +19,15 @@ from trainchart_runtime.cluster import CHIEF, EVALUATOR, PS, WORKER
 
 KIND = "command line of arena"
 _START = re.compile(r"^[ \t]*(?:[$#>][ \t]+)?(?:sudo[ \t]+)?(?:\S*/)?arena(?=[ \t\\])", re.MULTILINE)
+_TO_END = re.compile(
+    r"""(?:[^\\'"\n]++|\\.|'[^']*+(?:'|\Z)|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z))*+\\?""",
+    re.DOTALL,
+)
+"""A command line: a line end in quotes or behind a backslash is part of it, and a quote that is not closed goes on."""
+_LINE_LIMIT = 65_536
+"""Characters of one command line."""
+_MOST_LINES = 200
+"""Command lines of one input: each may go on to the end of it."""
 _SWITCHES = {
     *("chief", "evaluator", "gang", "rdma", "tensorboard", "queue", "help", "pprof", "trace"),
     *("host-network", "host-ipc", "host-pid"),
@@ -115,26 +124,26 @@ def read_arena(text: str, file: str) -> tuple[Training, ...]:
 
 
 def _find_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each command line with the number of the line that it begins on."""
-    for match in _START.finditer(text):
-        quote, end = "", match.start()
-        while end < len(text):
-            letter = text[end]
-            if letter == "\\" and quote != "'":
-                end += 2
-                continue
-            if quote:
-                quote = "" if letter == quote else quote
-            elif letter in "'\"":
-                quote = letter
-            elif letter == "\n":
-                break
-            end += 1
-        yield text.count("\n", 0, match.start()) + 1, text[match.start() : end]
+    """Yield each command line with the number of the line that it begins on.
+
+    Raises:
+        ToolError: there are more than _MOST_LINES.
+    """
+    for count, match in enumerate(_START.finditer(text)):
+        if count == _MOST_LINES:
+            raise ToolError(
+                f"the input holds more than {_MOST_LINES} command lines of arena", hint="import fewer at once"
+            )
+        end = _TO_END.match(text, match.start(), match.start() + _LINE_LIMIT + 1)
+        assert end is not None  # it matches an empty text, too
+        yield text.count("\n", 0, match.start()) + 1, end[0]
 
 
 def _parse(number: int, line: str, file: str) -> _Line:
     where = f"{file}:{number}"
+    if len(line) > _LINE_LIMIT:
+        what = f"{where}: the command line of arena is longer than {_LINE_LIMIT} characters"
+        raise ToolError(what, hint="check its quotes, and the backslashes at the ends of lines")
     try:
         words = shlex.split(re.sub(r"\\[ \t]*\r?\n", " ", line))
     except ValueError as error:

@@ -17,7 +17,9 @@ from trainchart.images.io.program import find_builder
 from trainchart.local.io.ports import reserve_ports
 
 _FIND = """
-import importlib.metadata, importlib.util, sys
+import sys
+sys.path[:] = [each for each in sys.path if each]  # no module of the current folder, which may be anyone's
+import importlib.metadata, importlib.util
 names = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-macos")
 found = {}
 for each in importlib.metadata.distributions():
