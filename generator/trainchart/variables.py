@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 # The rule of k8s.io/kubernetes/third_party/forked/golang/expansion: "$$" is an escaped dollar sign.
-_REFERENCE = re.compile(r"\$(?:(?P<escape>\$)|\((?P<name>[^)]*)\))")
+# Without a bracket that closes it, all that follows is text: it is read once, not again for each reference.
+_REFERENCE = re.compile(r"\$(?:(?P<escape>\$)|\((?P<name>[^)]*)(?P<end>\)|\Z))")
 _NAME = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*?)(?P<mark>[?+*-]?)")
 
 _OF_IMAGES = {"HOME", "HOSTNAME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LIBRARY_PATH", "LOGNAME", "PATH", "PWD"}
@@ -31,7 +32,7 @@ class Reference:
 def find_references(text: str) -> Iterator[Reference]:
     """Yield the references in `text`; what is escaped, or could not be a name, as in $(date +%s), is text."""
     for match in _REFERENCE.finditer(text):
-        named = None if match["escape"] else _NAME.fullmatch(match["name"])
+        named = _NAME.fullmatch(match["name"]) if match["end"] else None
         if named:
             yield Reference(named["name"], named["mark"])
 
@@ -56,6 +57,8 @@ def expand_variables(text: str, variables: Mapping[str, str]) -> str:
     def replace(match: re.Match[str]) -> str:
         if match["escape"]:
             return "$"
+        if not match["end"]:
+            return match[0].replace("$$", "$")
         return variables.get(match["name"], match[0])
 
     return _REFERENCE.sub(replace, text)

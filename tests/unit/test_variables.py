@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainchart.variables import expand_variables, find_references
+from trainchart.variables import Reference, expand_variables, find_references
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,7 @@ from trainchart.variables import expand_variables, find_references
         ("$$(A)", "$(A)"),
         ("$$$(A)", "$1"),
         ("$A ${A} $(A", "$A ${A} $(A"),
+        ("$(A)$(B $$(A $(", "1$(B $(A $("),
         ("100$", "100$"),
         ("$()", "$()"),
     ],
@@ -36,3 +37,9 @@ def test_expansion_is_that_of_kubernetes(text: str, expected: str) -> None:
 )
 def test_references_are_found(text: str, expected: list[str]) -> None:
     assert [str(reference) for reference in find_references(text)] == expected
+
+
+def test_long_text_of_open_references_takes_no_longer() -> None:
+    text = "$(" * 500_000
+    assert expand_variables(text, {}) == text
+    assert list(find_references(f"$(A){text}")) == [Reference("A")]

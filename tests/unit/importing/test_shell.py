@@ -78,3 +78,8 @@ def test_only_a_shell_with_one_script_has_a_script() -> None:
 def test_any_script_is_read_or_kept(script: str) -> None:
     program = read_script(script)
     assert program is None or program.words
+
+
+def test_long_script_stays_a_script() -> None:
+    assert read_script("python train.py") is not None
+    assert read_script("python train.py " + "${" * 5_000) is None
