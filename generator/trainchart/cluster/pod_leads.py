@@ -43,6 +43,10 @@ _OF_ADDRESSES = tuple(
 )
 
 _OF_SERVICES = (SERVICE_UNREACHABLE.name, DOWNLOAD_FAILED.name)
+_OF_HEADERS = re.compile(
+    r"header value|illegal header|invalid header|header.*(newline|return character)", re.IGNORECASE
+)
+"""How HTTP libraries refuse a value with a line break."""
 _NO_VARIABLE = re.compile(r"KeyError: '([A-Za-z_][A-Za-z0-9_]*)'")
 
 
@@ -57,7 +61,8 @@ def find_leads(report: Report, seen: Snapshot) -> tuple[str, ...]:
     is_waiting = report.seems_to_hang or report.step_pause > 0
     leads: list[str] = []
     for spec in _find_specs(report, seen):
-        leads += _name_secrets(spec) if ACCESS_REFUSED.name in told else ()
+        error = report.outcome.error if report.outcome else ""
+        leads += _name_secrets(spec, error) if ACCESS_REFUSED.name in told or _OF_HEADERS.search(error) else ()
         leads += _name_paths(spec) if report.fails_at_start else ()
         leads += _name_near_variable(spec, report.outcome.error) if report.outcome and report.fails_at_start else ()
         leads += _name_services(spec, seen) if is_waiting or told.intersection(_OF_SERVICES) else ()
@@ -99,8 +104,8 @@ def _read_given(container: Object) -> Iterator[tuple[str, str]]:
         yield (f"--{option[1]}", option[2]) if option else ("args", str(word))
 
 
-def _name_secrets(spec: Object) -> Iterator[str]:
-    """Yield from which Secrets the container takes variables and files."""
+def _name_secrets(spec: Object, error: str) -> Iterator[str]:
+    """Yield from which Secrets the container takes variables and files, and what may be wrong with their values."""
     container = _find_training(spec)
     found: dict[str, list[str]] = {}
     for entry in items_of(container, "env"):
@@ -118,7 +123,10 @@ def _name_secrets(spec: Object) -> Iterator[str]:
     named = [f"Secret {name} ({', '.join(uses[:_SHOWN])})" for name, uses in found.items()]
     if named:
         it = "it" if len(named) == 1 else "the Secret whose value has expired or is wrong"
-        yield f"Its credentials come from {list_names(named[:_SHOWN])}: put a new value into {it}."
+        cure = f"put a new value into {it}"
+        if _OF_HEADERS.search(error):
+            cure = "a value that ends with a line break is no HTTP header; put it in without one (echo -n, printf)"
+        yield f"Its credentials come from {list_names(named[:_SHOWN])}: {cure}."
 
 
 def _name_paths(spec: Object) -> Iterator[str]:
@@ -129,6 +137,8 @@ def _name_paths(spec: Object) -> Iterator[str]:
     found = []
     for name, value in _read_given(container):
         path = value.rstrip("/")
+        if name == "args" and value.endswith(".py"):
+            continue  # the program itself: where that is missing, the cause says so
         if _is_secret(name) or name in _NO_DATA or not _PATH.fullmatch(value) or path in mounts:
             continue
         around = max((mount for mount in mounts if path.startswith(f"{mount}/")), key=len, default="")

@@ -134,6 +134,25 @@ def test_refused_access_names_the_secret_of_its_credentials() -> None:
     assert "credentials come from" not in look(fail(NO_DATA), sources=[source])
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        r"ValueError: Invalid header value b'Bearer ***\n'",
+        "requests.exceptions.InvalidHeader: Header part contains leading whitespace, reserved, or return character(s)",
+        "h11._util.LocalProtocolError: Illegal header value b'x '",
+    ],
+)
+def test_a_value_that_is_no_header_names_its_secret(error: str) -> None:
+    source = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "tracker", "key": "token"}}}
+    text = look(fail(error), sources=[source])
+    assert "from Secret tracker (key token as TOKEN): a value that ends with a line break is no HTTP header" in text
+
+
+def test_a_program_that_ran_is_not_looked_for() -> None:
+    text = look(fail("AttributeError: no attribute 'product'"), args=["/data/documents/train.py"])
+    assert "train.py" not in text
+
+
 @pytest.mark.parametrize(("ago", "is_told"), [(30, False), (106, True), (240, True)])
 def test_run_that_pauses_names_its_services(ago: float, *, is_told: bool) -> None:
     env = {"SHARDS_URL": "http://user:secret@shards:8080/x", "BROKERS": "a.b:9092,c.b:9092", "BUCKET": "gs://docs"}

@@ -501,6 +501,33 @@ def test_the_error_line_is_cut():
     assert len(error) == ERROR_LIMIT
 
 
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (r"ValueError: Invalid header value b'Bearer abc123\n'", r"ValueError: Invalid header value b'Bearer ***\n'"),
+        ("KeyError: 'authorization: bearer eyJhbGciOi.J9-_x=='", "KeyError: 'authorization: bearer ***'"),
+        ("ValueError: b'Basic YWRhOnNlY3JldA=='", "ValueError: b'Basic ***'"),
+        ("OSError: postgres://ada:se:cret@db:5432/x refused", "OSError: postgres://ada:***@db:5432/x refused"),
+        ("ValueError: http://:p@h", "ValueError: http://:***@h"),
+    ],
+)
+def test_no_credentials_are_in_an_error(error, shown):
+    assert diagnose(1, None, HEAD + error)[1] == shown
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "ValueError: the bearer of basic optimizers is not known",
+        "OSError: http://db:5432/a@b refused",
+        "ValueError: grpc://worker-0:2222, expected basic types",
+        "RuntimeError: bearer x",
+    ],
+)
+def test_other_words_of_an_error_are_kept(error):
+    assert diagnose(1, None, HEAD + error)[1] == error
+
+
 KILLED_FOR_MEMORY = {"memory_kills": 1, "memory_limit_mib": 512}
 
 

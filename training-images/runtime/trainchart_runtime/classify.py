@@ -15,7 +15,7 @@ from trainchart_runtime import causes
 from trainchart_runtime.cause import Cause
 from trainchart_runtime.cause_words import CAUSES_BY_WORDS
 from trainchart_runtime.contract import EXIT_PEER_LOST
-from trainchart_runtime.log_text import INFORMATION
+from trainchart_runtime.log_text import INFORMATION, hide_credentials
 from trainchart_runtime.restart import STEADY_SECONDS
 
 ERROR_LIMIT = 500
@@ -381,7 +381,7 @@ _PREAMBLE = re.compile(r"\{\{function_node [^}]*\}\} ?|(Collective ops is aborte
 
 
 def _cut(line: str, remark: str = "") -> str:
-    """Return `line` and `remark` within ERROR_LIMIT, the remark whole."""
-    line = _PREAMBLE.sub("", line.strip())
+    """Return `line`, without credentials, and `remark` within ERROR_LIMIT, the remark whole."""
+    line = hide_credentials(_PREAMBLE.sub("", line.strip()))
     room = ERROR_LIMIT - len(remark)
     return ((line if len(line) <= room else line[: room - 1] + "…") + remark).strip()

@@ -28,6 +28,19 @@ def clean(text: str) -> str:
     return _CONTROLS.sub("", _ESCAPES.sub("", text)) if not text.isprintable() else text
 
 
+_CREDENTIALS = re.compile(
+    r"(?P<kept>\bbearer[ ]+|\bbasic[ ]+(?=[a-z+/]*[0-9=])|\b[a-z][a-z0-9+.-]*://[^\s/?#:@]*:)"
+    r"(?P<secret>(?<=:)[^\s/?#@]+(?=@)|(?<= )[\w.~+/-]{6,}=*)",
+    re.IGNORECASE,
+)
+"""Of an Authorization header, and of an address with a password."""
+
+
+def hide_credentials(text: str) -> str:
+    """Return an error's line with *** in place of tokens and passwords: it goes into records, Events and webhooks."""
+    return _CREDENTIALS.sub(lambda found: f"{found['kept']}***", text)
+
+
 def visible_line(line: str) -> str:
     """Return what is left to see of a line that overwrites itself, as progress bars do, cleaned."""
     shown = [part for part in map(clean, line.split("\r")) if part]
