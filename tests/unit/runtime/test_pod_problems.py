@@ -13,6 +13,7 @@ from trainchart_runtime.pod_problems import (
     Event,
     Problem,
     find_claims,
+    find_last_start,
     find_pod_event,
     find_pod_problem,
     find_set_problem,
@@ -339,6 +340,55 @@ def test_events_of_an_earlier_pod_or_its_wait_are_ignored(uid: str, reason: str,
 
     for problem in (find_pod_event("ps-0", events, "u2", bool(node)), find_pod_problem(pod, events)):
         assert (problem and problem.cause) == cause
+
+
+NOT_YET_BOUND = (
+    "Unable to attach or mount volumes: unmounted volumes=[volume-checkpoints], unattached volumes=[], failed to "
+    "process volumes=[volume-checkpoints]: error processing PVC team-a/exp-6-digits-checkpoints: PVC is not bound"
+)
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "at", "cause"),
+    [
+        ("FailedMount", NOT_YET_BOUND, "04:04:26", None),
+        ("FailedMount", NOT_YET_BOUND, "04:05:00", "volume-error"),
+        ("FailedMount", 'MountVolume.SetUp failed for volume "config": configmap "c" not found', "04:04:26", None),
+        ("FailedMapVolume", "no such device", "04:04:26", None),
+        ("FailedAttachVolume", "Multi-Attach error for volume pvc-1", "04:04:26", None),
+        ("FailedAttachVolume", NO_ATTACHER, "04:04:26", None),
+        ("FailedCreatePodSandBox", "failed to set up pod network", "04:04:26", None),
+        ("NetworkNotReady", "network is not ready", "04:04:26", None),
+        ("NetworkNotReady", "network is not ready", "04:05:00", "sandbox-error"),
+        ("Evicted", "The node was low on resource: memory.", "04:04:26", "evicted"),
+    ],
+)
+def test_started_init_container_ends_earlier_mount_failures(
+    reason: str, message: str, at: str, cause: str | None
+) -> None:
+    pod = init_container(running={"startedAt": "2026-11-29T04:04:41Z"})
+    pod["spec"]["nodeName"] = "node1"
+    started = find_last_start(pod)
+
+    events = [event("Pod", "exp1-mnist-worker-0", reason, message, at=parse_time(f"2026-11-29T{at}Z"))]
+
+    assert started == parse_time("2026-11-29T04:04:41Z")
+    for problem in (
+        find_pod_event("exp1-mnist-worker-0", events, "", True, started),
+        find_pod_problem(pod, events),
+    ):
+        assert (problem and problem.cause) == cause
+
+
+def test_last_start_of_a_pod_includes_ended_containers() -> None:
+    ended = {"exitCode": 0, "startedAt": "2026-11-29T04:04:41Z", "finishedAt": "2026-11-29T04:04:50Z"}
+    assert find_last_start(init_container(terminated=ended)) == parse_time("2026-11-29T04:04:41Z")
+    again = init_container(ended, waiting={"reason": "CrashLoopBackOff"})
+    assert find_last_start(again) == parse_time("2026-11-29T04:04:41Z")
+    assert find_last_start(init_container(ended, running={"startedAt": "2026-11-29T04:05:00Z"})) == parse_time(
+        "2026-11-29T04:05:00Z"
+    )
+    assert find_last_start(waiting("ContainerCreating")) == 0.0
 
 
 def test_an_event_is_read_with_the_time_of_its_last_occurrence() -> None:

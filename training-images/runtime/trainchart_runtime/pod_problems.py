@@ -71,6 +71,7 @@ def find_pod_problem(pod: Mapping[str, Any], events: Sequence[Event] = ()) -> Op
     """Return what keeps a pod object of the API from running; None where nothing is known to."""
     status, metadata = pod.get("status") or {}, pod.get("metadata") or {}
     is_scheduled = bool((pod.get("spec") or {}).get("nodeName"))
+    name, uid = metadata.get("name") or "", metadata.get("uid") or ""
     return (
         _find_disruption(pod, status)
         or _find_waiting(status)
@@ -78,18 +79,35 @@ def find_pod_problem(pod: Mapping[str, Any], events: Sequence[Event] = ()) -> Op
         or _find_unscheduled(pod, status, events)
         or _find_silent_node(status)
         or _find_failed_sidecar(pod, status)
-        or find_pod_event(metadata.get("name") or "", events, metadata.get("uid") or "", is_scheduled)
+        or find_pod_event(name, events, uid, is_scheduled, find_last_start(pod))
     )
 
 
-def find_pod_event(name: str, events: Sequence[Event], uid: str = "", is_scheduled: bool = False) -> Optional[Problem]:
+def find_pod_event(
+    name: str, events: Sequence[Event], uid: str = "", is_scheduled: bool = False, last_start: float = 0.0
+) -> Optional[Problem]:
     """Return what the Events of a pod, whose status says nothing, keep it from.
 
-    Events outlive what they tell of: the pod that had this name before, and the wait for a node.
+    Events outlive what they report: the earlier pod of this name, the wait for a node, and the wait for volumes and
+    network, which a pod has once one of its containers is started.
     """
-    past = ("FailedScheduling",) if is_scheduled else ()
-    current = [each for each in events if (not (uid and each.uid) or each.uid == uid) and each.reason not in past]
-    return _find_newest("Pod", name, current, _POD_EVENTS)
+
+    def is_past(event: Event) -> bool:
+        if uid and event.uid and event.uid != uid:
+            return True
+        is_before_start = event.reason in _BEFORE_START and event.at <= last_start
+        return is_before_start or (is_scheduled and event.reason == "FailedScheduling")
+
+    return _find_newest("Pod", name, [event for event in events if not is_past(event)], _POD_EVENTS)
+
+
+def find_last_start(pod: Mapping[str, Any]) -> float:
+    """Return the Unix time at which a container of a pod object was last started, init containers included; or 0."""
+    status = pod.get("status") or {}
+    containers = [each for key in _CONTAINER_STATUSES for each in status.get(key) or ()]
+    states = [each.get(key) or {} for each in containers for key in ("state", "lastState")]
+    starts = [(state.get(kind) or {}).get("startedAt") for state in states for kind in ("running", "terminated")]
+    return max(map(parse_time, starts), default=0.0)
 
 
 def find_claim_problem(claims: Sequence[str], events: Sequence[Event]) -> Optional[Problem]:
@@ -131,6 +149,15 @@ def parse_time(text: Any) -> float:
         return 0.0
 
 
+_CONTAINER_STATUSES = ("initContainerStatuses", "containerStatuses")
+_BEFORE_START = (
+    "FailedMount",
+    "FailedMapVolume",
+    "FailedAttachVolume",
+    "FailedCreatePodSandBox",
+    "NetworkNotReady",
+)
+"""Reasons of events about what a pod has before the first of its containers is started."""
 _TAINTED = "DeletionByTaintManager"
 """Kubernetes taints a node that does not answer; administrators taint others, which do."""
 _DISRUPTIONS = {
@@ -230,7 +257,7 @@ def _find_disruption(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Optio
 
 
 def _find_waiting(status: Mapping[str, Any]) -> Optional[Problem]:
-    for key in ("initContainerStatuses", "containerStatuses"):
+    for key in _CONTAINER_STATUSES:
         for container in status.get(key) or ():
             waiting = (container.get("state") or {}).get("waiting") or {}
             cause = _WAITING_REASONS.get(waiting.get("reason") or "")

@@ -8,7 +8,7 @@ import pytest
 
 from trainchart_runtime import causes
 from trainchart_runtime.cluster import PARAMETER_SERVER, Cluster, Role, Task
-from trainchart_runtime.pod_problems import Problem
+from trainchart_runtime.pod_problems import Problem, parse_time
 from trainchart_runtime.run.observation import (
     ContainerEnd,
     LauncherReport,
@@ -58,6 +58,7 @@ def test_a_parked_pod():
     assert (view.name, view.task, view.uid, view.node) == ("exp1-w-11", Task("worker", 11), "0c6e", "node-2")
     assert (view.run_id, view.is_running, view.is_deleting, view.problem) == ("run-1", True, False, None)
     assert (view.restarts, view.deaths) == (1, 1)
+    assert view.last_start == parse_time("2026-11-21T10:00:00Z")
     assert view.ends == (ContainerEnd(0, "Completed", "", WORDS, 1795255199.0),)
     assert view.ends[0].succeeded
 

@@ -345,6 +345,18 @@ def test_only_events_tell_why_a_pod_was_not_created():
     assert (verdict.cause, verdict.pod) == ("quota-exceeded", "exp1-mnist-ps-0")
 
 
+def test_mount_failure_before_a_start_is_not_the_verdict():
+    state = decide(PLAN, see(group(ps_0=None)), None).state
+    unbound = (
+        "Unable to attach or mount volumes: error processing PVC team-a/exp-6-digits-checkpoints: PVC is not bound"
+    )
+    waiting = pod("ps-0", is_running=False, is_held=True, last_start=NOW + 15)
+    seen = see(group(ps_0=waiting), now=NOW + 1800)
+    old, new = (Event("Pod", "exp1-mnist-ps-0", "FailedMount", unbound, NOW + seconds) for seconds in (1, 20))
+    assert decide(PLAN, seen._replace(events=(old,)), state).state.verdict.cause == "start-deadline"
+    assert decide(PLAN, seen._replace(events=(old, new)), state).state.verdict.cause == "volume-error"
+
+
 def test_the_start_deadline_ends_with_the_start():
     assert decide(PLAN, see(group(worker_0=None), now=NOW + 9999), running()).state.phase == RUNNING
 

@@ -12,7 +12,15 @@ from trainchart_runtime.cluster import Cluster, Task
 from trainchart_runtime.contract import PEER_UNASKED, RUN_ID, TRAINING_CONTAINER
 from trainchart_runtime.log_text import last_line
 from trainchart_runtime.pod_changes import read_settings
-from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Event, Problem, find_claims, find_pod_problem, parse_time
+from trainchart_runtime.pod_problems import (
+    MESSAGE_LIMIT,
+    Event,
+    Problem,
+    find_claims,
+    find_last_start,
+    find_pod_problem,
+    parse_time,
+)
 from trainchart_runtime.progress import METRIC_NAME_LIMIT, METRICS_KEPT, parse_metrics, parse_number, parse_whole
 from trainchart_runtime.run.queueing import QueueView, reduce_template
 from trainchart_runtime.termination import Failure, Termination, parse_failures, parse_termination
@@ -64,6 +72,8 @@ class PodView(NamedTuple):
     """The kubelet waits before it starts the container again."""
     is_held: bool = False
     """The container waits for something else than that: its image, a volume, its sandbox, an init container."""
+    last_start: float = 0.0
+    """Unix time at which one of its containers was last started, init containers included; 0 before."""
     gone_by: float = 0.0
     """Unix time at which a pod that is being deleted should have gone; 0 for one that is not."""
     revision: str = ""
@@ -199,6 +209,7 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
         is_running="running" in current,
         is_backing_off=waiting is not None and waiting.get("reason") == _BACKING_OFF,
         is_held=waiting is not None and waiting.get("reason") != _BACKING_OFF,
+        last_start=find_last_start(pod),
         gone_by=parse_time(metadata.get("deletionTimestamp")),
         revision=(metadata.get("labels") or {}).get(_REVISION_LABEL) or "",
         problem=find_pod_problem(pod),

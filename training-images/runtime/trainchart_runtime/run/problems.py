@@ -232,7 +232,8 @@ def find_problems(
                 if problem is None or problem.cause == pod_causes.VOLUME_ERROR.name:
                     # With a node, a pod has its claims: what was said about them is past.
                     of_claim = None if pod.node else find_claim_problem(pod.claims, seen.events)
-                    of_event = of_claim or find_pod_event(pod.name, seen.events, pod.uid, bool(pod.node))
+                    of_pod = find_pod_event(pod.name, seen.events, pod.uid, bool(pod.node), pod.last_start)
+                    of_event = of_claim or of_pod
                     problem = (None if pod.is_running else of_event) or problem
             else:
                 problem = refusal if is_wanted and str(task) not in finished else None
