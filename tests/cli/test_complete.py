@@ -131,3 +131,10 @@ def test_no_spec_offers_what_means_something_to_a_shell(project: Path) -> None:
     (project / "models" / "digits.yaml").write_text(spec)
     words = offered("trainchart run digits --set hyperparameters.opt=")
     assert words == ["hyperparameters.opt=adam", "hyperparameters.opt=sgd"]
+
+
+@pytest.mark.parametrize("command", [name for section in COMMANDS.values() for name in section])
+def test_the_next_word_of_every_command_can_be_asked_for(command: str) -> None:
+    offered(f"trainchart {command} ")
+    offered(f"trainchart {command} x ")
+    offered(f"trainchart {command} --n")

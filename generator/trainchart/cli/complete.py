@@ -10,11 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import typer
 
 from trainchart.errors import TrainchartError
 from trainchart_runtime.cluster import ROLES
+
+if TYPE_CHECKING:
+    from trainchart.reports.report import Report
 
 Words = Callable[[typer.Context, str], list[str]]
 _HARMLESS = re.compile(r"[\w.:/=@%+,*-]+", re.ASCII)
@@ -79,13 +83,22 @@ def other_runs(ctx: typer.Context) -> Iterable[str]:
 
 @_offer
 def releases(ctx: typer.Context) -> Iterable[str]:
+    return [report.key.release for report in _list_releases(ctx)]
+
+
+@_offer
+def succeeded_releases(ctx: typer.Context) -> Iterable[str]:
     """Offer the releases whose run has succeeded."""
-    from trainchart.actions.list import list_cluster
-    from trainchart.actions.support.cluster_access import Place
     from trainchart_runtime.run.state import SUCCEEDED
 
-    reports = list_cluster(Place(*_read_place(ctx)), everywhere=False)
-    return [report.key.release for report in reports if report.phase == SUCCEEDED]
+    return [report.key.release for report in _list_releases(ctx) if report.phase == SUCCEEDED]
+
+
+def _list_releases(ctx: typer.Context) -> Iterable[Report]:
+    from trainchart.actions.list import list_cluster
+    from trainchart.actions.support.cluster_access import Place
+
+    return list_cluster(Place(*_read_place(ctx)), everywhere=False)
 
 
 @_offer

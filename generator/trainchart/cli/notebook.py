@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunsOption
+from trainchart.cli.options import ContextOption, NamespaceOption
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 from trainchart.cli.signals import end_in_order
 from trainchart.cli.tensorboard import BrowserOption, KeepOption
@@ -39,13 +39,12 @@ def _notebook(
             metavar="[RELEASE]...",
             help="Names of releases; RELEASE/CHART if one holds several training runs.",
             show_default=False,
-            autocompletion=complete.runs,
+            autocompletion=complete.releases,
         ),
     ] = None,
     shows_all: Annotated[bool, typer.Option("--all", help="All releases of the namespace.")] = False,
     namespace: NamespaceOption = "",
     context: ContextOption = "",
-    runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     image: Annotated[
         str,
         typer.Option(
@@ -72,7 +71,6 @@ def _notebook(
     from trainchart.actions.support.cluster_access import Place
     from trainchart.actions.support.run_viewer import ViewerRequest, show_volumes
 
-    del runs_folder
     if not releases and not shows_all:
         raise UsageError("name the releases, or give --all", hint="see: trainchart list")
     if releases and shows_all:

@@ -41,7 +41,7 @@ def _promote(
         typer.Argument(
             help="Release to promote; its run must have succeeded. RELEASE/CHART if it holds several training runs.",
             show_default=False,
-            autocompletion=complete.releases,
+            autocompletion=complete.succeeded_releases,
         ),
     ] = "",
     to: Annotated[

@@ -33,7 +33,7 @@ def _top(
             metavar="[RELEASE]...",
             help="Names of releases; RELEASE/CHART if one holds several training runs. Default: all.",
             show_default=False,
-            autocompletion=complete.runs,
+            autocompletion=complete.releases,
         ),
     ] = None,
     everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Look in every namespace.")] = False,
