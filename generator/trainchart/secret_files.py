@@ -20,6 +20,8 @@ _SHOWN = 4
 """Secrets of one file that are named beside the first."""
 _NEWLINE = rb"(?:\r?\n|(?:\\r)?\\n)[ \t]*"
 """The end of a line, also as it is written inside a string, and how far the next one is indented."""
+_QUOTE = r"(?:\\?[\"'])?"
+"""A quotation mark, perhaps: in a string, as in a notebook, it is escaped."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,9 @@ _FORMS = (
     _form(
         "a secret key of AWS or another object store",
         "secret SECRET Secret",
-        r"(?i)secret_?(?:access_?)?key[\"']?\s*[:=]\s*[\"']?(?!\S{0,60}EXAMPLE)[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])",
+        rf"(?i)secret_?(?:access_?)?key{_QUOTE}\]?\s*[:=]\s*{_QUOTE}(?!\S{{0,60}}EXAMPLE)[A-Za-z0-9/+]{{40}}(?![A-Za-z0-9/+=])",
     ),
-    _form("a Weights & Biases key", "WANDB_API_KEY", r"WANDB_API_KEY[\"']?\]?\s*[:=]\s*[\"']?[0-9a-zA-Z_]{40,}"),
+    _form("a Weights & Biases key", "WANDB_API_KEY", rf"WANDB_API_KEY{_QUOTE}\]?\s*[:=]\s*{_QUOTE}[0-9a-zA-Z_]{{40,}}"),
     _form(
         "a login",
         "password",
@@ -104,7 +106,7 @@ _FORMS = (
         "/simple",
         r"https?://[^\s/:@\"'<>${}]{1,99}:[^\s/:@\"'<>${}]{1,199}@\S{1,199}/simple",
     ),
-    _form("the login of a cluster", "client-key-data", r"client-key-data[\"']?\s*:\s*[\"']?[A-Za-z0-9+/]{32,}"),
+    _form("the login of a cluster", "client-key-data", rf"client-key-data{_QUOTE}\s*:\s*{_QUOTE}[A-Za-z0-9+/]{{32,}}"),
     _form(
         "the login of a cluster",
         "current-context",
@@ -127,11 +129,15 @@ _STORES: Mapping[bytes, str] = {
     b"\x03\xd9\xa2\x9a": "a password store",
 }
 """How binary files begin: keystores of Java, and KeePass."""
-_JSON_MARKS = (b'"private_key"', b'"refresh_token"', b'"client_secret"', b'"kty"', b'"auths"')
+_JSON_MARKS = (b'"private_key"', b'"refresh_token"', b'"client_secret"', b'"kty"', b'"auths"', b'"Secret"', b'"key"')
 _REGISTRY_LOGINS = ("auth", "password", "identitytoken", "registrytoken")
 _KUBERNETES = "a Kubernetes Secret"
 _KUBERNETES_SECRET = re.compile(rb"(?m)^kind:[ \t]*[\"']?Secret\b")
-_SECRET_DATA = re.compile(rb"(?m)^(?:data|stringData):[ \t]*\r?\n(?:[ \t]*#.*\n)*[ \t]+[^\s:#]+:[ \t]*[^\s{]")
+_DATA = rb"(?:data|stringData):[ \t]*(?:\{[ \t]*[^\s{}]|\r?\n(?:[ \t]*#.*\n)*[ \t]+[^\s:#]+:[ \t]*[^\s{])"
+_SECRET_DATA = re.compile(rb"(?m)^" + _DATA)
+_LIST = re.compile(rb"(?m)^kind:[ \t]*[\"']?(?:Secret)?List\b")
+_LISTED_SECRET = re.compile(rb"(?m)^[ \t-]*+kind:[ \t]*[\"']?Secret\b")
+_LISTED_DATA = re.compile(rb"(?m)^[ \t-]*+" + _DATA)
 _DOCUMENT_END = re.compile(rb"(?m)^---")
 _PUBLIC_PEM = re.compile(rb"-----BEGIN (?:TRUSTED )?(?:CERTIFICATE|X509 CRL|(?:RSA )?PUBLIC KEY|(?:DH|EC) PARAMETERS)")
 _ANY_PRIVATE_PEM = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY")
@@ -239,6 +245,11 @@ def _find_in_document(document: dict[str, Any]) -> str:
         return "a private key"
     if any(host.get(name) for host in _mappings(document, "auths") for name in _REGISTRY_LOGINS):
         return "the login of a registry"
+    objects = (document, *_mappings(document, "items"))
+    if any(each.get("kind") == "Secret" and (each.get("data") or each.get("stringData")) for each in objects):
+        return _KUBERNETES
+    if document.keys() == {"username", "key"} and re.fullmatch("[0-9a-f]{32}", str(document["key"])):
+        return "a token of a machine learning service"
     for client in (document, *_mappings({"": [document.get("installed"), document.get("web")]}, "")):
         secret = str(client.get("client_secret") or client.get("refresh_token") or "")
         if "client_id" in client and len(secret) >= 16:
@@ -258,7 +269,13 @@ def _is_kubernetes_secret(content: bytes) -> bool:
     if b"Secret" not in content or b"{{" in content:
         return False
     documents = _DOCUMENT_END.split(content)
-    return any(_KUBERNETES_SECRET.search(text) and _SECRET_DATA.search(text) for text in documents)
+    return any(map(_is_secret_document, documents))
+
+
+def _is_secret_document(text: bytes) -> bool:
+    if _LIST.search(text):  # the values may be those of a ConfigMap beside the Secret; refusing both is safe
+        return bool(_LISTED_SECRET.search(text) and _LISTED_DATA.search(text))
+    return bool(_KUBERNETES_SECRET.search(text) and _SECRET_DATA.search(text))
 
 
 def _matches_any(patterns: tuple[str, ...], path: str) -> bool:

@@ -61,6 +61,7 @@ PEM = f"-----BEGIN PRIVATE KEY-----\n{BASE64}\n{BASE64}\n-----END PRIVATE KEY---
 ACCOUNT = {"type": "service_account", "project_id": "x", "private_key": "-----BEGIN PRIVATE KEY-----\nMIIE\n"}
 USER = {"type": "authorized_user", "client_id": "1.apps", "client_secret": "d-" + LETTERS[:20], "refresh_token": "1//0"}
 REGISTRY = {"auths": {"a.example.com": {}, "r.example.com": {"auth": "bWU6cGFzc3dvcmQ="}}}
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}, "data": {"token": "YWJj"}}
 
 
 @pytest.mark.parametrize(
@@ -161,6 +162,11 @@ def test_certificates_may_be_named_as_keys_are() -> None:
         ("the login of a cloud", json.dumps(USER)),
         ("the login of a cloud", json.dumps({"installed": USER})),
         ("a Kubernetes Secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nstringData:\n  token: abc\n"),
+        ("a Kubernetes Secret", "apiVersion: v1\ndata: {token: YWJj}\nkind: Secret\n"),
+        ("a Kubernetes Secret", json.dumps(SECRET)),
+        ("a Kubernetes Secret", json.dumps({"kind": "List", "items": [SECRET]}, indent=2)),
+        ("a Kubernetes Secret", "kind: List\nitems:\n- kind: ConfigMap\n- kind: Secret\n  data:\n    token: YWJj\n"),
+        ("a token of a machine learning service", json.dumps({"username": "me", "key": "0123456789abcdef" * 2})),
         ("a token", "eyJhbGciOiJSUzI1NiJ9" + ".eyJ" + LETTERS[:40] + "." + LETTERS[:40]),
     ],
 )
@@ -169,6 +175,19 @@ def test_known_forms_of_secrets_are_found_in_any_file(title: str, text: str) -> 
     assert found is not None
     assert found.title == title
     assert find_secret("notes.txt", f"\n{text}\n".encode("utf-16")) == found
+
+
+@pytest.mark.parametrize(
+    ("title", "source"),
+    [
+        ("a secret key of AWS or another object store", 'os.environ["AWS_SECRET_ACCESS_KEY"] = "' + LETTERS[:40] + '"'),
+        ("a Weights & Biases key", 'os.environ["WANDB_API_KEY"] = "' + "0123456789" * 4 + '"'),
+        ("the login of a cluster", 'config = {"client-key-data": "' + LETTERS[:40] + '"}'),
+    ],
+)
+def test_secrets_in_a_notebook_are_found(title: str, source: str) -> None:
+    notebook = json.dumps({"cells": [{"cell_type": "code", "source": [source]}]})
+    assert find_secret("train.ipynb", notebook.encode()) == FoundSecret(title, 1)
 
 
 def test_the_line_of_a_secret_is_named_and_the_secret_is_not() -> None:
@@ -189,6 +208,10 @@ def test_the_line_of_a_secret_is_named_and_the_secret_is_not() -> None:
         ("deploy.yaml", "kind: Secret\ndata:\n  token: {{ .Values.token | b64enc }}\n"),
         ("deploy.yaml", "kind: Secret\nmetadata: {name: x}\n---\nkind: ConfigMap\ndata:\n  mode: fast\n"),
         ("deploy.yaml", "kind: SecretStore\ndata:\n  mode: fast\n"),
+        ("deploy.yaml", "kind: Secret\ndata: {}\n"),
+        ("deploy.json", json.dumps({"kind": "Secret", "data": {}})),
+        ("deploy.yaml", "kind: Application\nignore:\n- kind: Secret\n  name: x\nspec:\n  data:\n    mode: fast\n"),
+        ("config.json", json.dumps({"username": "me", "key": "value"})),
         ("token.txt", "the tokens of this model\nare words\n"),
         (".env.example", "HF_TOKEN=\n"),
         (
