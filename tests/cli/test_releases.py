@@ -401,6 +401,16 @@ queue is empty"""
     assert "one of its tasks hangs" not in done.stdout
 
 
+def test_run_that_only_warns_says_what_to_check(api: SmallApi, tmp_path: Path) -> None:
+    step = {"attempt": 1, "step": 0, "bestStep": 0, "at": time.time() - 400}
+    api.objects |= {"configmaps": [make_record(make_state("Running", progress=step))], "jobs": [make_job()]}
+    lines = [f"{stamp(time.time() - 60 + number)} warning: batch {number} is empty, skipped\n" for number in range(5)]
+    api.logs = {"exp1-mnist-worker-0": "".join(lines)}
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert "If its steps do not take that long, and the notes below do not explain it, one of its tasks hangs" in why
+    assert "warning: batch 4 is empty, skipped. No step came meanwhile: correct what it warns about" in why
+
+
 def test_a_volume_that_few_nodes_reach_is_named(api: SmallApi, tmp_path: Path) -> None:
     message = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match PersistentVolume's node affinity."
     waiting = make_pod("worker-1", node="", conditions=[unschedulable(message)])

@@ -94,7 +94,8 @@ def explain_run(address: RunAddress) -> Report:
     if not (is_running or report.waits_long):
         return report
     logs = read_last_lines(address.place, report)
-    repeated = describe_repeated_warnings(logs, claims_by_label(report, seen))
+    silent_since = report.progress.at if report.seems_to_hang or report.step_pause else 0.0
+    repeated = describe_repeated_warnings(logs, claims_by_label(report, seen), silent_since)
     report = replace(report, remarks=(*repeated, *report.remarks))
     if not (report.seems_to_hang or report.step_pause or report.waits_long):
         return report

@@ -29,6 +29,9 @@ _BURST_SECONDS = 2.0
 _NO_SPACE = "No space left on device"
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAIN = re.compile(rf"{re.escape(_TRACEBACK)}|^During handling of the above|^The above exception was the direct")
+_MEANWHILE = (
+    ". No step came meanwhile: correct what it warns about first, since the program may skip its steps because of it"
+)
 _ATTEMPT_ENDED = re.compile(r"^trainchart-launcher: .*\battempt \d+ ended")
 _THREAD = re.compile(r"Exception in thread [^:]+")
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
@@ -138,10 +141,12 @@ def find_exceptions(logs: Iterable[Sequence[LogLine]]) -> Iterator[LogLine]:
             yield LogLine(own.at, own.label, own.text + words)
 
 
-def describe_repeated_warnings(logs: Iterable[Sequence[LogLine]], claims: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def describe_repeated_warnings(
+    logs: Iterable[Sequence[LogLine]], claims: Mapping[str, Sequence[str]], silent_since: float = 0.0
+) -> Iterator[str]:
     """Yield the warnings that running pods print again and again; `claims` are the volume claims of each by its label.
 
-    Numbers in them may differ, such as steps.
+    Numbers in them may differ, such as steps. `silent_since` is when the last step came, where none comes any more.
     """
     for lines in logs:
         alike: dict[str, list[LogLine]] = {}
@@ -154,6 +159,7 @@ def describe_repeated_warnings(logs: Iterable[Sequence[LogLine]], claims: Mappin
             yield (
                 f"{last.label} prints the same warning again and again ({len(same)} times from {first.at[11:19]} to "
                 f"{last.at[11:19]} UTC): {last.text.strip()}{_advise_on_space(last, claims.get(last.label, ()))}"
+                f"{_MEANWHILE if 0 < silent_since < parse_time(last.at) else ''}"
             )
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from trainchart.reports.deaths import advise_repeated, death_lines, find_first_death, find_growth
+from trainchart.reports.hangs import advise_on_hang, explain_early_finish, explain_unwatched, find_odd_one_out
 from trainchart.reports.report import (
     FROM_PODS,
-    FROM_RECORD,
     LOCAL,
     NOT_RUNNING,
     NOTHING_DONE,
@@ -30,7 +28,6 @@ from trainchart.reports.text import (
     setback_lines,
 )
 from trainchart_runtime.causes import ACCESS_REFUSED, CAUSES, OUT_OF_MEMORY
-from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import (
     FAILED,
@@ -71,15 +68,6 @@ _ADMITTED = (
     "The pod was not as its StatefulSet has it, see above: a policy, a webhook or a default of the namespace changed "
     "it when it was created, or a person or an autoscaler did later. kubectl get mutatingadmissionpolicies,"
     "mutatingwebhookconfigurations and kubectl get limitranges -n NAMESPACE list what may do so."
-)
-_IN_STEP = (
-    "one of its tasks hangs, and the others wait for it: the one whose last line differs, or one whose peers do not "
-    "answer (trainchart logs {}), perhaps because a NetworkPolicy selects its pod. run.noProgressTimeout lets such "
-    "a run start again."
-)
-_ALONE = (
-    "its program hangs: it waits for a process or thread of its own that has ended or waits too, or for storage or a "
-    "service that does not answer (trainchart logs {}). run.noProgressTimeout lets such a run start again."
 )
 _AT_START = (
     " It failed before it reported a step, so starting again without a change fails in the same way: first change what "
@@ -161,7 +149,7 @@ def _standing(report: Report) -> Iterator[str]:
         yield f"Its last known step is {progress.step}, {ago} ago{numbers}."
     elif is_running and report.seems_to_hang:
         yield f"No step was reported in the {describe_seconds(report.now - report.since)} that it runs."
-    yield from _early_finish(report)
+    yield from explain_early_finish(report)
     if report.warnings and report.outcome is None:
         yield "The last exception that pods have printed, in a program that goes on:"
         yield from (f"  {line.at[:19]}Z  {line.label}  {line.text}" for line in report.warnings)
@@ -171,67 +159,19 @@ def _standing(report: Report) -> Iterator[str]:
         )
     if report.problems:
         return
-    is_unexplained = not (report.early_finishers or report.remarks or report.warnings)
-    if (report.seems_to_hang or report.step_pause) and progress.step is not None and is_unexplained:
-        words = _ALONE if sum(role.wanted for role in report.roles) == 1 else _IN_STEP
-        unless = "it does not evaluate or save now" if report.step_pause else "its steps do not take that long"
-        yield f"If {unless}, {words.format(report.address)}"
+    yield from advise_on_hang(report)
     if report.outcome is None:
         yield from report.leads
     if report.last_lines:
-        yield from _unwatched(report)
+        yield from explain_unwatched(report)
         yield "The last line of each pod:"
         width = max(len(line.label) for line in report.last_lines)
         yield from (f"  {line.at[:19]}Z  {line.label:{width}}  {line.text}" for line in report.last_lines)
-        yield from _odd_one_out(report)
+        yield from find_odd_one_out(report)
 
 
 def _number(metrics: Mapping[str, float]) -> str:
     return "".join(f", {name} {number:g}" for name, number in list(metrics.items())[:_METRICS_SHOWN])
-
-
-def _early_finish(report: Report) -> Iterator[str]:
-    """Yield which tasks ended well when a run made its last step: what the others may wait for."""
-    tasks = report.early_finishers
-    if not tasks:
-        return
-    verb = "has" if len(tasks) == 1 else "have"
-    yield (
-        f"{list_names(tasks)} {verb} finished about then, and the others may wait for it: all tasks that train in step "
-        "must do the same number of steps (shards of equal size, repeated data, or an end that all agree on)."
-    )
-    for task in tasks[:_INCIDENTS_SHOWN]:
-        if task in report.final_lines:
-            yield f"The last line of {task}: {report.final_lines[task]}"
-
-
-def _unwatched(report: Report) -> Iterator[str]:
-    """Yield that a program goes on of which the run controller reports nothing."""
-    newest = max(report.last_lines, key=lambda line: line.at)
-    if report.source == FROM_RECORD and parse_time(newest.at) > report.progress.at + SILENT_SECONDS / 2:
-        yield (
-            f"Yet {newest.label} printed after that. Where its lines name later steps, the training goes on, and its "
-            f"run controller does not see it: kubectl logs job/NAME -n {report.key.namespace}, with the name of its "
-            "Job, says what it cannot reach: the pods, or the API server (a NetworkPolicy that limits its egress)."
-        )
-
-
-def _odd_one_out(report: Report) -> Iterator[str]:
-    """Yield which pod is not where all others of its role are."""
-    roles = {pod.label: pod.role for pod in report.pods or ()}
-    for role in sorted(filter(None, {roles.get(line.label) for line in report.last_lines})):
-        own = {line.label: line.text for line in report.last_lines if roles.get(line.label) == role}
-        # Where each names a step, a shard or a time of its own, what it does counts.
-        alone = _find_single(own) or _find_single({label: re.sub(r"\d+", "0", text) for label, text in own.items()})
-        if alone and len(own) > 2:
-            yield f"The last line of {alone} alone differs from those of the other {role} pods: look there first."
-
-
-def _find_single(texts: Mapping[str, str]) -> str:
-    """Return the only label whose text no other has; "" where there is none, or several."""
-    counts = Counter(texts.values())
-    alone = [label for label, text in texts.items() if counts[text] == 1]
-    return alone[0] if len(alone) == 1 else ""
 
 
 def _finished(report: Report) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions, stamp_of
 from trainchart.reports.log_line import LogLine
 
@@ -33,3 +35,10 @@ def test_an_exception_that_ended_an_attempt_goes_on_in_none() -> None:
 def test_the_frame_of_a_traceback_is_no_warning() -> None:
     during = "During handling of the above exception, another exception occurred:"
     assert tell(*["Traceback (most recent call last):", "OSError: error: busy", during] * 3) == ["OSError: error: busy"]
+
+
+@pytest.mark.parametrize(("silent_since", "is_told"), [(0.0, False), (1.0, True), (500.0, False)])
+def test_warning_that_repeats_without_steps_comes_first(silent_since: float, *, is_told: bool) -> None:
+    lines = [LogLine(stamp_of(60.0 * number), "worker-0", "warning: batch is empty") for number in range(4)]
+    (words,) = describe_repeated_warnings([lines], {}, silent_since)
+    assert ("warning: batch is empty. No step came meanwhile: correct what it warns about" in words) == is_told

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from tests.small_cluster.cluster_objects import NOW
-from trainchart.reports.report import LOCAL, RUN_KILLED, Progress, Report, TrainingKey
+from trainchart.reports.report import LOCAL, RUN_KILLED, Progress, Report, RoleReport, TrainingKey
 from trainchart.reports.settings import suggest_settings
 from trainchart.reports.text import describe_time, setback_lines, status_lines
 from trainchart.reports.why import why_lines
@@ -30,6 +32,28 @@ def test_ongoing_run_says_where_it_is_and_what_to_check_on_hangs(silence: float,
     text = "\n".join(why_lines(report))
     assert "Its last known step is 53, " in text
     assert ("trainchart logs" in text) == is_suspicious
+
+
+def test_run_without_any_step_says_what_to_check() -> None:
+    key = TrainingKey("team-a", "exp-8", "digits")
+    role = RoleReport("worker", 1, 1, 0)
+    report = Report(key, NOW, RUNNING, "record", since=NOW - 720, progress=Progress(at=NOW - 720), roles=(role,))
+    (advice,) = (line for line in why_lines(report) if line.startswith("If its program reports steps"))
+    assert "its program hangs" in advice and "trainchart logs exp-8 -n team-a" in advice
+    assert "run.noProgressTimeout does not end it" in advice
+    assert advice.endswith("trainchart rerun exp-8 -n team-a")
+    early = dataclasses.replace(report, now=NOW - 600)
+    assert not [line for line in why_lines(early) if line.startswith("If ")]
+
+
+@pytest.mark.parametrize("step", [None, 0, 53])
+def test_notes_do_not_hide_what_to_check_on_hangs(step: int | None) -> None:
+    remark = "worker-0 prints the same warning again and again"
+    report = Report(TrainingKey("team-a", "r03", "lang"), NOW, RUNNING, "record", progress=Progress(step, at=NOW - 600))
+    (advice,) = (line for line in why_lines(dataclasses.replace(report, remarks=(remark,))) if "hangs" in line)
+    assert ", and the notes below do not explain it, " in advice
+    (advice,) = (line for line in why_lines(report) if "hangs" in line)
+    assert "notes" not in advice
 
 
 def test_deaths_that_a_run_has_outlived_come_last() -> None:

@@ -1,0 +1,87 @@
+"""Words what to check on a run that goes on and makes no step: who hangs, and what the others wait for. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from trainchart.reports.report import CLUSTER, FROM_RECORD, SILENT_SECONDS, Report
+from trainchart_runtime.pod_problems import parse_time
+from trainchart_runtime.run.judge import list_names
+
+_IN_STEP = (
+    "one of its tasks hangs, and the others wait for it: the one whose last line differs, or one whose peers do not "
+    "answer (trainchart logs {})"
+)
+_PERHAPS = ", perhaps because a NetworkPolicy selects its pod"
+"""Where no note says more."""
+_ALONE = (
+    "its program hangs: it waits for a process or thread of its own that has ended or waits too, or for storage or a "
+    "service that does not answer (trainchart logs {})"
+)
+_WATCHED = "run.noProgressTimeout lets such a run start again."
+_UNWATCHED = "run.noProgressTimeout does not end it, because it counts from the first step that a pod reports."
+_TASKS_SHOWN = 8
+
+
+def advise_on_hang(report: Report) -> Iterator[str]:
+    """Yield what to check where no step comes, and no task or exception explains it."""
+    is_silent = report.seems_to_hang or report.step_pause
+    if report.problems or report.early_finishers or report.warnings or not is_silent:
+        return
+    is_new = report.progress.step is None and report.progress.before is None
+    unless = "its steps do not take that long"
+    if is_new:
+        unless = "its program reports steps, and does not load or compile for so long"
+    elif report.step_pause:
+        unless = "it does not evaluate or save now"
+    noted = ", and the notes below do not explain it" if report.remarks else ""
+    is_alone = sum(role.wanted for role in report.roles) == 1
+    words = _ALONE if is_alone else _IN_STEP if report.remarks else _IN_STEP + _PERHAPS
+    again = f" Once that is fixed: trainchart rerun {report.address}" if is_new and report.origin == CLUSTER else ""
+    yield f"If {unless}{noted}, {words.format(report.address)}. {_UNWATCHED if is_new else _WATCHED}{again}"
+
+
+def explain_early_finish(report: Report) -> Iterator[str]:
+    """Yield which tasks ended well when a run made its last step: what the others may wait for."""
+    tasks = report.early_finishers
+    if not tasks:
+        return
+    verb = "has" if len(tasks) == 1 else "have"
+    yield (
+        f"{list_names(tasks)} {verb} finished about then, and the others may wait for it: all tasks that train in step "
+        "must do the same number of steps (shards of equal size, repeated data, or an end that all agree on)."
+    )
+    for task in tasks[:_TASKS_SHOWN]:
+        if task in report.final_lines:
+            yield f"The last line of {task}: {report.final_lines[task]}"
+
+
+def explain_unwatched(report: Report) -> Iterator[str]:
+    """Yield that a program goes on of which the run controller reports nothing."""
+    newest = max(report.last_lines, key=lambda line: line.at)
+    if report.source == FROM_RECORD and parse_time(newest.at) > report.progress.at + SILENT_SECONDS / 2:
+        yield (
+            f"Yet {newest.label} printed after that. Where its lines name later steps, the training goes on, and its "
+            f"run controller does not see it: kubectl logs job/NAME -n {report.key.namespace}, with the name of its "
+            "Job, says what it cannot reach: the pods, or the API server (a NetworkPolicy that limits its egress)."
+        )
+
+
+def find_odd_one_out(report: Report) -> Iterator[str]:
+    """Yield which pod is not where all others of its role are."""
+    roles = {pod.label: pod.role for pod in report.pods or ()}
+    for role in sorted(filter(None, {roles.get(line.label) for line in report.last_lines})):
+        own = {line.label: line.text for line in report.last_lines if roles.get(line.label) == role}
+        # Where each names a step, a shard or a time of its own, what it does counts.
+        alone = _find_single(own) or _find_single({label: re.sub(r"\d+", "0", text) for label, text in own.items()})
+        if alone and len(own) > 2:
+            yield f"The last line of {alone} alone differs from those of the other {role} pods: look there first."
+
+
+def _find_single(texts: Mapping[str, str]) -> str:
+    """Return the only label whose text no other has; "" where there is none, or several."""
+    counts = Counter(texts.values())
+    alone = [label for label, text in texts.items() if counts[text] == 1]
+    return alone[0] if len(alone) == 1 else ""
