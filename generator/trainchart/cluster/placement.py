@@ -8,11 +8,11 @@ from trainchart.cluster.node_selection import is_selected, meets_terms
 from trainchart.cluster.node_states import describe_closure
 from trainchart.cluster.snapshot import Object, Snapshot, Unreadable, items_of, listed, name_of, section
 from trainchart.reports.report import Report
-from trainchart_runtime.pod_causes import NO_NODE_MATCHES, UNSCHEDULABLE, VOLUME_ERROR
+from trainchart_runtime.pod_causes import NO_NODE_MATCHES, PLACEMENT_RULES, UNSCHEDULABLE, VOLUME_ERROR
 from trainchart_runtime.pod_problems import find_claims
 from trainchart_runtime.run.judge import list_names
 
-_WAITS = (NO_NODE_MATCHES.name, UNSCHEDULABLE.name, VOLUME_ERROR.name)
+_WAITS = (NO_NODE_MATCHES.name, PLACEMENT_RULES.name, UNSCHEDULABLE.name, VOLUME_ERROR.name)
 _ELSEWHERE = ("didn't match PersistentVolume's node affinity", "volume node affinity conflict")
 """How the scheduler says that a node cannot reach a volume."""
 _CLOSED = ("were unschedulable", "had untolerated taint")

@@ -30,9 +30,10 @@ _CHECKS = {
     "image-pull": (IMAGES, FAILED),
     **dict.fromkeys(_STORAGE_CAUSES, (STORAGE, FAILED)),
     "unschedulable": ("probe", UNKNOWN),
+    "placement-rules": ("probe", UNKNOWN),
 }
 """Cause → the check that it is about. That nodes are full now is told by another check."""
-_SLOW_CAUSES = ("unschedulable", "no-node-matches", "volume-error")
+_SLOW_CAUSES = ("unschedulable", "placement-rules", "no-node-matches", "volume-error")
 """What a pod has while its volumes are being made, which may take minutes."""
 _PATIENCE_SECONDS = 10.0
 

@@ -814,3 +814,16 @@ def test_partly_scheduled_release_gets_a_hint_about_gang_queues() -> None:
     report = look(records=[make_record(make_state("Starting"))], jobs=[make_job()], pods=make_pods(worker_1=lacking))
     (remark,) = report.remarks
     assert remark.startswith("3 of its pods hold their place while 1 waits for room")
+
+
+def test_gang_queues_are_no_cure_for_pods_that_must_stand_apart() -> None:
+    words = (
+        "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. no new claims to deallocate, "
+        "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+    )
+    lacking = make_pod("worker-1", conditions=[{**unschedulable(), "message": words}], node="")
+    lacking["status"]["containerStatuses"] = []
+    report = look(records=[make_record(make_state("Starting"))], jobs=[make_job()], pods=make_pods(worker_1=lacking))
+    assert not report.remarks
+    assert [(each.subject, each.cause) for each in report.problems] == [("exp1-mnist-worker-1", "placement-rules")]
+    assert not any("which resource is short" in line for line in why_lines(report))

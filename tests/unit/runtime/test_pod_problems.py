@@ -35,6 +35,18 @@ CLOSED_OR_FULL = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were un
 MATCHING_BUT_FULL = (
     "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) didn't match Pod's node affinity/selector."
 )
+APART = (
+    "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. no new claims to deallocate, preemption: "
+    "0/2 nodes are available: 2 No preemption victims found for incoming pod."
+)
+TOGETHER = "0/2 nodes are available: 1 node(s) didn't match pod affinity rules, 1 node(s) had untolerated taint(s)."
+KEPT_AWAY = "0/2 nodes are available: 2 node(s) didn't satisfy existing pods anti-affinity rules."
+SPREAD = (
+    "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 2 node(s) didn't match pod topology "
+    "spread constraints."
+)
+APART_OR_FULL = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match pod anti-affinity rules."
+APART_OR_CROWDED = "0/2 nodes are available: 1 Too many pods, 1 node(s) didn't match pod anti-affinity rules."
 SCHEDULER = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: 0/2 nodes are available."
 UNBOUND = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."
 IN_USE = (
@@ -275,16 +287,25 @@ def test_provisioner_says_more_about_a_claim_than_the_scheduler() -> None:
     [
         (SCHEDULER, "unschedulable"),
         (ELSEWHERE, "no-node-matches"),
+        (ZONELESS, "no-node-matches"),
         (MATCHING_BUT_FULL, "unschedulable"),
+        (APART, "placement-rules"),
+        (TOGETHER, "placement-rules"),
+        (KEPT_AWAY, "placement-rules"),
+        (SPREAD, "placement-rules"),
+        (APART_OR_FULL, "unschedulable"),
+        (APART_OR_CROWDED, "unschedulable"),
         (UNBOUND, "volume-error"),
         (PORTS, "port-in-use"),
         (IN_USE, "claim-in-use"),
     ],
 )
 def test_schedulers_event_is_read_like_the_pods_condition(message: str, cause: str) -> None:
-    problem = find_pod_event("ps-0", [event("Pod", "ps-0", "FailedScheduling", message)])
-    assert problem is not None
-    assert problem.cause == cause
+    of_event = find_pod_event("ps-0", [event("Pod", "ps-0", "FailedScheduling", message)])
+    of_status = find_pod_problem(pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", message)]))
+    assert of_event is not None
+    assert of_status is not None
+    assert (of_event.cause, of_status.cause) == (cause, cause)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,17 @@ NO_NODE_MATCHES = Cause(
     "toleration of it; a volume that only one node can reach ties the pod to it: kubectl describe pv.",
     RESTART_WAITED_FOR,
 )
+PLACEMENT_RULES = Cause(
+    "placement-rules",
+    "No node satisfies the pod's rules about its place among other pods: affinity, anti-affinity or spread.",
+    "No resource is short. kubectl get pod POD -o yaml shows the rules, spec.affinity and "
+    "spec.topologySpreadConstraints. A required podAntiAffinity by kubernetes.io/hostname gives each pod a node of its "
+    "own: compare the number of pods with the nodes that kubectl get nodes shows as Ready. Add nodes, lower "
+    "roles.ROLE.replicas, or make the rule soft: preferredDuringSchedulingIgnoredDuringExecution, or "
+    "whenUnsatisfiable: ScheduleAnyway. Pods of other releases have such rules too, and a policy or a webhook may add "
+    "some.",
+    RESTART_WAITED_FOR,
+)
 SCHEDULING_GATED = Cause(
     "scheduling-gated",
     "Something in the cluster holds the pod back from being scheduled: a scheduling gate.",

@@ -14,6 +14,12 @@ from trainchart_runtime import causes, pod_causes
 from trainchart_runtime.cause import Cause
 from trainchart_runtime.contract import TRAINING_CONTAINER
 from trainchart_runtime.log_text import last_line, shorten
+from trainchart_runtime.scheduling_words import (
+    DELETED_CLAIM,
+    IN_USE_WORDS,
+    SCHEDULING_CAUSES,
+    name_scheduling_cause,
+)
 
 MESSAGE_LIMIT = 500
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?Z")
@@ -194,21 +200,8 @@ _WAITING_REASONS = {
     "RunContainerError": causes.PROGRAM_MISSING,
 }
 """Reasons of a container that waits. CrashLoopBackOff is none: the container's end says more."""
-_VOLUME_WORDS = re.compile(
-    r"persistentvolumeclaim|PersistentVolumeClaim|volume node affinity|volume zone|bind to PVs?|CSI"
-)
-_DELETED_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)" is being deleted')
 _RESUME_VOLUME = "resume"
 """Name of the volume of charts that is the claim of run.resumeRelease."""
-_IN_USE_WORDS = re.compile(r"ReadWriteOncePod access mode|Multi-Attach error")
-_PORT_WORDS = re.compile(r"free ports? for the requested pod ports")
-_NO_MATCH = re.compile(
-    r"^(?!.*(Insufficient|Too many pods|didn't satisfy|didn't match pod (anti-)?affinity))"
-    r".*(didn't match (Pod's node affinity/selector|pod topology spread constraints \(missing required label\)"
-    r"|PersistentVolume's node affinity)|were unschedulable|had untolerated taint)",
-    re.DOTALL,
-)
-"""No node has the labels or reaches the volume, or those that do are closed; none is merely full."""
 _NODE_PROFILE_WORDS = re.compile(r"\b(seccomp|apparmor)\b", re.IGNORECASE)
 _DRIVER_WORDS = re.compile(
     r"external-attacher of \S+ CSI driver|not found in the list of registered CSI drivers|does not contain driver "
@@ -219,16 +212,12 @@ _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
         r'(configmap|secret) "[^"]*" not found|references non-existent',
         pod_causes.CONFIG_MISSING,
     ),
-    ("FailedScheduling", _DELETED_CLAIM.pattern, pod_causes.CLAIM_DELETED),
-    ("FailedAttachVolume|FailedScheduling", _IN_USE_WORDS.pattern, pod_causes.CLAIM_IN_USE),
+    ("FailedAttachVolume", IN_USE_WORDS.pattern, pod_causes.CLAIM_IN_USE),
     ("FailedMount|FailedMapVolume|FailedAttachVolume", _DRIVER_WORDS.pattern, pod_causes.STORAGE_DRIVER_MISSING),
     ("FailedMount", "hostPath type check failed", pod_causes.NODE_FILE_MISSING),
     ("FailedMount|FailedMapVolume|FailedAttachVolume", "", pod_causes.VOLUME_ERROR),
     ("FailedCreatePodSandBox|NetworkNotReady", "", pod_causes.SANDBOX_ERROR),
-    ("FailedScheduling", _VOLUME_WORDS.pattern, pod_causes.VOLUME_ERROR),
-    ("FailedScheduling", _PORT_WORDS.pattern, causes.PORT_IN_USE),
-    ("FailedScheduling", _NO_MATCH.pattern, pod_causes.NO_NODE_MATCHES),
-    ("FailedScheduling", "", pod_causes.UNSCHEDULABLE),
+    *(("FailedScheduling", pattern, cause) for pattern, cause in SCHEDULING_CAUSES),
     ("Evicted", "", pod_causes.EVICTED),
     ("Preempted", "", pod_causes.PREEMPTED),
 )
@@ -293,17 +282,13 @@ def _find_unscheduled(pod: Mapping[str, Any], status: Mapping[str, Any], events:
             message = condition.get("message") or condition.get("reason") or ""
             if condition.get("reason") == "SchedulingGated":
                 return _problem(pod_causes.SCHEDULING_GATED, f"{message}{_list_gates(pod)}")
-            if _DELETED_CLAIM.search(message):
-                return _problem(pod_causes.CLAIM_DELETED, message)
-            missing = _find_missing_to_resume(pod, message)
+            missing, cause = _find_missing_to_resume(pod, message), name_scheduling_cause(message)
             if missing:
                 return missing
-            if _IN_USE_WORDS.search(message):
-                return _problem(pod_causes.CLAIM_IN_USE, f"claim {' or '.join(find_claims(pod))}: {message}")
-            if _VOLUME_WORDS.search(message):
-                return find_claim_problem(find_claims(pod), events) or _problem(pod_causes.VOLUME_ERROR, message)
-            cause = pod_causes.NO_NODE_MATCHES if _NO_MATCH.search(message) else pod_causes.UNSCHEDULABLE
-            return _problem(causes.PORT_IN_USE if _PORT_WORDS.search(message) else cause, message)
+            if cause is pod_causes.CLAIM_IN_USE:
+                return _problem(cause, f"claim {' or '.join(find_claims(pod))}: {message}")
+            of_claim = find_claim_problem(find_claims(pod), events) if cause is pod_causes.VOLUME_ERROR else None
+            return of_claim or _problem(cause, message)
     return None
 
 
@@ -385,7 +370,7 @@ def _find_newest(
 def _problem(cause: Cause, message: Any) -> Problem:
     words = " ".join(str(message or "").split())
     # The scheduler puts "not found" behind it, as for a claim that is gone.
-    deleted = _DELETED_CLAIM.search(words) if cause is pod_causes.CLAIM_DELETED else None
+    deleted = DELETED_CLAIM.search(words) if cause is pod_causes.CLAIM_DELETED else None
     if deleted:
         words = f'claim "{deleted.group(1)}" is being deleted'
     return Problem(cause.name, shorten(words, MESSAGE_LIMIT))
