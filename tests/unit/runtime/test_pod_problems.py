@@ -65,6 +65,17 @@ NO_PROFILE = (
     'failed to create containerd container: cannot load seccomp profile "/run/cluster/node2/kubelet/seccomp/profiles/'
     'batch.json": open /run/cluster/node2/kubelet/seccomp/profiles/batch.json: no such file or directory'
 )
+AS_ROOT = (
+    "container has runAsNonRoot and image will run as root (pod: "
+    '"exp-19-digits-controller-8883b0f4-dsj8x_team-a(94cc2d7b-8b01-44b0-bd8d-bdc6acf4f8ad)", container: controller)'
+)
+NOT_A_NUMBER = (
+    "container has runAsNonRoot and image has non-numeric user (tensorflow), cannot verify user is non-root (pod: "
+    '"exp1-mnist-worker-0_team-a(94cc2d7b)", container: training)'
+)
+ROOT_ASKED = (
+    'container\'s runAsUser breaks non-root policy (pod: "exp1-mnist-worker-0_team-a(94cc2d7b)", container: training)'
+)
 PORTS = "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."
 
 
@@ -165,6 +176,9 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
             "volume-error",
             "subPath",
         ),
+        (waiting("CreateContainerConfigError", AS_ROOT), "image-user", "image will run as root"),
+        (waiting("CreateContainerConfigError", NOT_A_NUMBER), "image-user", "non-numeric user (tensorflow)"),
+        (waiting("CreateContainerConfigError", ROOT_ASKED), "image-user", "breaks non-root policy"),
         (waiting("CreateContainerError", NO_PROFILE), "node-file-missing", "profiles/batch.json: no such file"),
         (waiting("CreateContainerError", "apparmor profile not found k8s-train"), "node-file-missing", "k8s-train"),
         (pod_of(phase="Failed", reason="AppArmor", message="Cannot enforce AppArmor"), "node-file-missing", "Cannot"),

@@ -126,6 +126,15 @@ CONFIG_MISSING = Cause(
     "makes comes back by helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE.",
     RESTART_WAITED_FOR,
 )
+IMAGE_USER = Cause(
+    "image-user",
+    "The container would run as root, or as a user that is not a number, and the pod's settings allow neither.",
+    "The message names the container. Use an image whose USER is a number other than 0, such as USER 1000:1000 in its "
+    "Dockerfile, or set podSecurityContext.runAsUser to a user other than 0 that can run the program. For the run "
+    "controller (container controller), set run.controller.image to the runtime image (trainchart image push "
+    "--runtime), or leave it empty to use the training image.",
+    RESTART_WAITED_FOR,
+)
 QUOTA_EXCEEDED = Cause(
     "quota-exceeded",
     "A quota of the namespace does not allow the pod.",

@@ -203,6 +203,7 @@ _WAITING_REASONS = {
 _RESUME_VOLUME = "resume"
 """Name of the volume of charts that is the claim of run.resumeRelease."""
 _NODE_PROFILE_WORDS = re.compile(r"\b(seccomp|apparmor)\b", re.IGNORECASE)
+_USER_WORDS = re.compile(r"has runAsNonRoot and image |runAsUser breaks non-root policy")
 _DRIVER_WORDS = re.compile(
     r"external-attacher of \S+ CSI driver|not found in the list of registered CSI drivers|does not contain driver "
 )
@@ -256,6 +257,8 @@ def _find_waiting(status: Mapping[str, Any]) -> Optional[Problem]:
                 cause = pod_causes.VOLUME_ERROR
             elif cause is pod_causes.CONFIG_MISSING and _NODE_PROFILE_WORDS.search(waiting.get("message") or ""):
                 cause = pod_causes.NODE_FILE_MISSING
+            elif cause is pod_causes.CONFIG_MISSING and _USER_WORDS.search(waiting.get("message") or ""):
+                cause = pod_causes.IMAGE_USER
             if cause:
                 return _problem(cause, waiting.get("message") or waiting["reason"])
     return None
