@@ -25,7 +25,7 @@ _MOST_OVERHEAD = 0.9
 """Share of a claim that its file system must have free: it needs some for itself."""
 _SKEW = 2.0
 """Seconds."""
-_STORAGE_CAUSES = ("volume-error", "storage-driver-missing", "claim-in-use", "claim-deleted")
+_STORAGE_CAUSES = ("volume-error", "claim-missing", "storage-driver-missing", "claim-in-use", "claim-deleted")
 _CHECKS = {
     "image-pull": (IMAGES, FAILED),
     **dict.fromkeys(_STORAGE_CAUSES, (STORAGE, FAILED)),
@@ -33,7 +33,7 @@ _CHECKS = {
     "placement-rules": ("probe", UNKNOWN),
 }
 """Cause → the check that it is about. That nodes are full now is told by another check."""
-_SLOW_CAUSES = ("unschedulable", "placement-rules", "no-node-matches", "volume-error")
+_SLOW_CAUSES = ("unschedulable", "placement-rules", "no-node-matches", "volume-error", "claim-missing")
 """What a pod has while its volumes are being made, which may take minutes."""
 _PATIENCE_SECONDS = 10.0
 
@@ -152,7 +152,7 @@ def _judge_starts(
         if problem is not None:
             check, outcome = _CHECKS.get(problem.cause, ("probe", FAILED))
             words, hint = _name_claims(probe, problem.message), CAUSES[problem.cause].hint
-            if problem.cause == "volume-error":
+            if problem.cause in ("volume-error", "claim-missing"):
                 words, hint = describe_waiting_claim(probe, problem.message, *storage) or (
                     words,
                     _hint_at_claims(probe),

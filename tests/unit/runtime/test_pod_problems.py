@@ -49,6 +49,8 @@ APART_OR_FULL = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't m
 APART_OR_CROWDED = "0/2 nodes are available: 1 Too many pods, 1 node(s) didn't match pod anti-affinity rules."
 SCHEDULER = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: 0/2 nodes are available."
 UNBOUND = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+NO_CLAIM = '0/2 nodes are available: persistentvolumeclaim "exp-9-digits-checkpoints" not found. not found'
+NO_CLAIM_OF_API = 'persistentvolumeclaims "exp-9-digits-checkpoints" not found'
 IN_USE = (
     "0/2 nodes are available: 2 node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod "
     "access mode. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
@@ -267,6 +269,7 @@ def test_no_problem_is_found_where_there_is_none(pod: dict[str, Any]) -> None:
         ("FailedMount", NO_DRIVER, "storage-driver-missing"),
         ("FailedAttachVolume", "CSINode node1 does not contain driver ebs.csi.aws.com", "storage-driver-missing"),
         ("FailedMount", "hostPath type check failed: /mnt/data is not a directory", "node-file-missing"),
+        ("FailedMount", f"error processing PVC team-a/c: failed to fetch PVC: {NO_CLAIM_OF_API}", "claim-missing"),
         ("FailedCreatePodSandBox", "failed to set up pod network", "sandbox-error"),
     ],
 )
@@ -283,8 +286,9 @@ def test_an_event_speaks_where_the_status_is_silent(reason: str, message: str, c
     assert (problem.cause, problem.message) == (cause, message)
 
 
-def test_provisioner_says_more_about_a_claim_than_the_scheduler() -> None:
-    pod = pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", UNBOUND)])
+@pytest.mark.parametrize("message", [UNBOUND, NO_CLAIM])
+def test_provisioner_says_more_about_a_claim_than_the_scheduler(message: str) -> None:
+    pod = pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", message)])
     events = [
         event("PersistentVolumeClaim", "exp1-mnist-checkpoints", "ProvisioningFailed", "no class cephfs"),
         event("PersistentVolumeClaim", "other", "ProvisioningFailed", "not ours", at=5),
@@ -312,6 +316,7 @@ def test_provisioner_says_more_about_a_claim_than_the_scheduler() -> None:
         (UNBOUND, "volume-error"),
         (PORTS, "port-in-use"),
         (IN_USE, "claim-in-use"),
+        (NO_CLAIM, "claim-missing"),
     ],
 )
 def test_schedulers_event_is_read_like_the_pods_condition(message: str, cause: str) -> None:
@@ -474,7 +479,7 @@ def test_claim_that_is_being_deleted_is_told_from_a_missing_one():
     event = Event("Pod", "tagger-mnist-worker-0", "FailedScheduling", words, 1.0)
     assert find_pod_event("tagger-mnist-worker-0", [event]) == expected
     condition["message"] = '0/2 nodes are available: persistentvolumeclaim "data" not found.'
-    assert find_pod_problem(pod).cause == "volume-error"
+    assert find_pod_problem(pod).cause == "claim-missing"
 
 
 def test_claims_of_a_pod_include_those_of_its_own():
@@ -496,4 +501,4 @@ def test_missing_claim_of_the_release_to_resume_from_is_told():
     expected = 'run.resumeRelease: the claim "nosuch-mnist-checkpoints" of that release is not there'
     assert find_pod_problem(pod) == Problem("resume-claim-missing", expected)
     volumes[0]["name"] = "volume-checkpoints"
-    assert find_pod_problem(pod).cause == "volume-error"
+    assert find_pod_problem(pod).cause == "claim-missing"

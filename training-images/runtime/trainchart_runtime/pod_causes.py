@@ -111,6 +111,15 @@ RESUME_CLAIM_MISSING = Cause(
     "claims, RELEASE-CHART-checkpoints. To start from the beginning, set run.resumeRelease to an empty text.",
     RESTART_WAITED_FOR,
 )
+CLAIM_MISSING = Cause(
+    "claim-missing",
+    "A claim that the pod mounts does not exist.",
+    "If it is a claim of the chart, it was deleted, and its checkpoints are most likely gone: kubectl get pv shows "
+    "whether its volume is still there (Released). If so, have an administrator keep it first. helm rollback RELEASE "
+    "REVISION, with the newest revision of helm history RELEASE, creates the claim again, empty, and the run starts "
+    "from the beginning. A claim of existingClaim: create it in the release's namespace, or correct its name.",
+    RESTART_WAITED_FOR,
+)
 CLAIM_IN_USE = Cause(
     "claim-in-use",
     "A pod elsewhere uses a claim that only one pod or node may use at a time.",

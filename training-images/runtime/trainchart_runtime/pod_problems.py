@@ -17,11 +17,14 @@ from trainchart_runtime.log_text import last_line, shorten
 from trainchart_runtime.scheduling_words import (
     DELETED_CLAIM,
     IN_USE_WORDS,
+    MISSING_CLAIM,
     SCHEDULING_CAUSES,
     name_scheduling_cause,
 )
 
 MESSAGE_LIMIT = 500
+CLAIM_CAUSES = (pod_causes.VOLUME_ERROR.name, pod_causes.CLAIM_MISSING.name)
+"""Causes about which a claim's own events say more: the scheduler's words stay while a new claim is provided."""
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?Z")
 
 _PREEMPTOR = re.compile(r"Preempted by (?:a )?pod ([-0-9a-f]{36})\b")
@@ -215,6 +218,7 @@ _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     ),
     ("FailedAttachVolume", IN_USE_WORDS.pattern, pod_causes.CLAIM_IN_USE),
     ("FailedMount|FailedMapVolume|FailedAttachVolume", _DRIVER_WORDS.pattern, pod_causes.STORAGE_DRIVER_MISSING),
+    ("FailedMount|FailedMapVolume|FailedAttachVolume", MISSING_CLAIM, pod_causes.CLAIM_MISSING),
     ("FailedMount", "hostPath type check failed", pod_causes.NODE_FILE_MISSING),
     ("FailedMount|FailedMapVolume|FailedAttachVolume", "", pod_causes.VOLUME_ERROR),
     ("FailedCreatePodSandBox|NetworkNotReady", "", pod_causes.SANDBOX_ERROR),
@@ -290,7 +294,7 @@ def _find_unscheduled(pod: Mapping[str, Any], status: Mapping[str, Any], events:
                 return missing
             if cause is pod_causes.CLAIM_IN_USE:
                 return _problem(cause, f"claim {' or '.join(find_claims(pod))}: {message}")
-            of_claim = find_claim_problem(find_claims(pod), events) if cause is pod_causes.VOLUME_ERROR else None
+            of_claim = find_claim_problem(find_claims(pod), events) if cause.name in CLAIM_CAUSES else None
             return of_claim or _problem(cause, message)
     return None
 

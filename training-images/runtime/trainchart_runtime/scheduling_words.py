@@ -12,6 +12,8 @@ from trainchart_runtime import causes, pod_causes
 from trainchart_runtime.cause import Cause
 
 DELETED_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)" is being deleted')
+MISSING_CLAIM = r'persistentvolumeclaims? "[^"]+" not found'
+"""As the scheduler and the kubelet say it."""
 IN_USE_WORDS = re.compile(r"ReadWriteOncePod access mode|Multi-Attach error")
 _HAS_ROOM = r"(?s)^(?!.*(Insufficient|Too many pods))"
 """Nodes that are merely full may become free."""
@@ -26,6 +28,7 @@ _NO_MATCH = (
 """No node has the labels or reaches the volume, or those that do are closed."""
 SCHEDULING_CAUSES: Sequence[Tuple[str, Cause]] = (
     (DELETED_CLAIM.pattern, pod_causes.CLAIM_DELETED),
+    (MISSING_CLAIM, pod_causes.CLAIM_MISSING),
     (IN_USE_WORDS.pattern, pod_causes.CLAIM_IN_USE),
     (
         r"persistentvolumeclaim|PersistentVolumeClaim|volume node affinity|volume zone|bind to PVs?|CSI",

@@ -11,7 +11,14 @@ from trainchart_runtime import causes, pod_causes
 from trainchart_runtime.cause import Cause
 from trainchart_runtime.cluster import Cluster, Task, deciding_tasks
 from trainchart_runtime.contract import QUEUE_GATE
-from trainchart_runtime.pod_problems import Event, Problem, find_claim_problem, find_pod_event, find_set_problem
+from trainchart_runtime.pod_problems import (
+    CLAIM_CAUSES,
+    Event,
+    Problem,
+    find_claim_problem,
+    find_pod_event,
+    find_set_problem,
+)
 from trainchart_runtime.run.observation import ContainerEnd, LauncherReport, Observation, PodView
 from trainchart_runtime.run.peer_problems import find_peer_problems, is_echo
 from trainchart_runtime.run.plan import RunPlan
@@ -229,7 +236,7 @@ def find_problems(
                 continue
             if pod is not None:
                 problem = pod.problem
-                if problem is None or problem.cause == pod_causes.VOLUME_ERROR.name:
+                if problem is None or problem.cause in CLAIM_CAUSES:
                     # With a node, a pod has its claims: what was said about them is past.
                     of_claim = None if pod.node else find_claim_problem(pod.claims, seen.events)
                     of_pod = find_pod_event(pod.name, seen.events, pod.uid, bool(pod.node), pod.last_start)

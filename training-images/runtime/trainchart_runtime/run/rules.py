@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from trainchart_runtime import pod_causes
 from trainchart_runtime.cluster import Cluster, deciding_tasks
 from trainchart_runtime.contract import EXIT_TRAINING_FAILED
+from trainchart_runtime.pod_problems import CLAIM_CAUSES
 from trainchart_runtime.run.judge import SETTLE_SECONDS, conclude, judge, list_names
 from trainchart_runtime.run.leader import note_leader_end, note_progress
 from trainchart_runtime.run.observation import LOST_SECONDS, Observation, PodView
@@ -233,7 +233,7 @@ def _wants_events(group: Cluster, own: Sequence[PodView], state: RunState, now: 
         return False
     if any(lacks_preemptor(each) and now < each.at + _PREEMPTOR_SECONDS for each in state.incidents):
         return True
-    explained = {pod.task for pod in own if pod.problem and pod.problem.cause != pod_causes.VOLUME_ERROR.name}
+    explained = {pod.task for pod in own if pod.problem and pod.problem.cause not in CLAIM_CAUSES}
     return any(task not in explained and str(task) not in state.succeeded for task in find_missing(group, own))
 
 
