@@ -46,7 +46,8 @@ def runs(tmp_path: Path) -> Path:
 
 
 def test_local_runs_are_shown_under_their_names_until_a_signal(runs: Path, tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "trainchart", "tensorboard", "--all", f"--runs-dir={runs}"]
+    names = ("mnist-1", "mnist-2", "own", "mnist-1")
+    argv = [sys.executable, "-m", "trainchart", "tensorboard", *names, f"--runs-dir={runs}"]
     argv += ["--port=0", "--no-browser", "--format=json"]
     (tmp_path / "tmp").mkdir()
     environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path / "tmp"), "HOME": str(tmp_path)}

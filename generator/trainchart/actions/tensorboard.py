@@ -43,7 +43,7 @@ def find_local_runs(request: LocalRequest) -> list[Path] | None:
         if not runs:
             find_local_run(RunAddress("", Place(), request.runs_folder))  # says what is missing
         return runs
-    names = request.runs or ("",)
+    names = tuple(dict.fromkeys(request.runs)) or ("",)
     found = [find_local_run(RunAddress(name, Place(), request.runs_folder)) for name in names]
     missing = [name for name, run in zip(names, found, strict=True) if run is None]
     if not missing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import secrets
 import shlex
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -318,6 +319,9 @@ def _refuse_ended(pod: Object, image: str) -> None:
 
 def _uninstall(name: str, namespace: str, context: str, tell: Tell, command: str) -> None:
     """Uninstall the release; that it cannot be is told, and hides no error that came before."""
+    # Who presses Ctrl-C twice wants an end, and not a pod that goes on; helm inherits that these are ignored.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     try:
         run_uninstall(name, namespace, context)
     except ToolError as error:
