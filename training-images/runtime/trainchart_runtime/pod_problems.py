@@ -104,7 +104,7 @@ def find_pod_event(
     def is_past(event: Event) -> bool:
         if uid and event.uid and event.uid != uid:
             return True
-        is_before_start = event.reason in _BEFORE_START and event.at <= last_start
+        is_before_start = event.reason in _BEFORE_START and 0 < event.at <= last_start
         return is_before_start or (is_scheduled and event.reason == "FailedScheduling")
 
     return _find_newest("Pod", name, [event for event in events if not is_past(event)], _POD_EVENTS)
