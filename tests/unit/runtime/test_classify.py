@@ -496,6 +496,12 @@ def test_shapes_stay_in_an_error_that_is_cut(words):
     assert "expected shape [32,10] but another member in the group expected shape [32,9]" in kept
 
 
+@pytest.mark.timeout(60)
+def test_a_line_of_a_megabyte_is_searched_once():
+    _, error = diagnose(1, None, HEAD + "ValueError: " + "a." * 700_000)
+    assert error.startswith("ValueError: a.a.") and len(error) == ERROR_LIMIT
+
+
 def test_the_error_line_is_cut():
     _, error = diagnose(1, None, HEAD + "ValueError: " + "x" * 5000)
     assert len(error) == ERROR_LIMIT

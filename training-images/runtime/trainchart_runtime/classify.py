@@ -382,6 +382,7 @@ _PREAMBLE = re.compile(r"\{\{function_node [^}]*\}\} ?|(Collective ops is aborte
 
 def _cut(line: str, remark: str = "") -> str:
     """Return `line`, without credentials, and `remark` within ERROR_LIMIT, the remark whole."""
-    line = hide_credentials(_PREAMBLE.sub("", line.strip()))
+    # What is hidden makes a line shorter: a few times the limit is enough to fill it.
+    line = hide_credentials(_PREAMBLE.sub("", line.strip())[: 4 * ERROR_LIMIT])
     room = ERROR_LIMIT - len(remark)
     return ((line if len(line) <= room else line[: room - 1] + "…") + remark).strip()

@@ -29,7 +29,7 @@ def clean(text: str) -> str:
 
 
 _CREDENTIALS = re.compile(
-    r"(?P<kept>\bbearer[ ]+|\bbasic[ ]+(?=[a-z+/]*[0-9=])|\b[a-z][a-z0-9+.-]*://[^\s/?#:@]*:)"
+    r"(?P<kept>\bbearer[ ]+|\bbasic[ ]+(?=[a-z+/]*[0-9=])|\b[a-z][a-z0-9+.-]{0,30}://[^\s/?#:@]*:)"
     r"(?P<secret>(?<=:)[^\s/?#@]+(?=@)|(?<= )[\w.~+/-]{6,}=*)",
     re.IGNORECASE,
 )
