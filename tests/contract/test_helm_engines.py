@@ -246,7 +246,7 @@ def test_values_that_helms_read_differently_are_refused(
 def test_templates_that_do_not_end_are_given_up(
     engine: HelmEngine, plain_chart: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Much longer than the limit on any machine, so that what is left of it does not run on beside other tests.
+    # Longer than the limit on any machine, yet over soon: what is left of it runs on beside other tests.
     loop = "{{ range until 3000 }}{{ range until 3000 }}{{ end }}{{ end }}"
     (plain_chart / "templates" / "endless.yaml").write_text(loop)
     monkeypatch.setattr(inputs, "RENDER_SECONDS", 0.05)
