@@ -110,6 +110,8 @@ def test_a_release_of_the_longest_name_is_known_by_its_record(admin: Access, mod
 
 
 def test_a_run_is_listed_with_what_it_holds(controlled: Release) -> None:
+    wait_for_phase(controlled, "Running")
+    controlled.wait_until_running(5)  # pods are read before the record, which may be newer
     status = wait_for_phase(controlled, "Running")
     assert (status["phaseFrom"], status["controller"], status["attempt"]) == ("record", "running", 1)
     assert status["gpus"] == {GPU_RESOURCE: 2}
