@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -14,8 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.small_cluster.small_api import SmallApi, serve_small_api
+from trainchart.actions.tensorboard import open_local
 from trainchart.cli.app import app
-from trainchart.errors import TrainchartError
+from trainchart.cli.output import Format
+from trainchart.cli.tensorboard import _print_address as print_address
+from trainchart.errors import ToolError, TrainchartError
 
 SECONDS = 120
 
@@ -116,3 +120,33 @@ def test_a_run_without_summaries_is_named(tmp_path: Path) -> None:
     write_record(tmp_path / "runs" / "mnist-1")
     code, output = refuse(("tensorboard", f"--runs-dir={tmp_path / 'runs'}"), tmp_path)
     assert code == 7 and "nothing for TensorBoard in mnist-1" in output
+
+
+def test_a_port_that_is_taken_is_named_at_once(runs: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = CliRunner().invoke(app, ("tensorboard", "mnist-1", f"--runs-dir={runs}", f"--port={port}"))
+    assert isinstance(done.exception, ToolError)
+    assert done.exception.message == (
+        f"--port: cannot listen on port {port} of 127.0.0.1: another program listens there"
+    )
+
+
+def test_runs_that_were_moved_are_found(runs: Path, tmp_path: Path) -> None:
+    moved = runs.rename(tmp_path / "moved")
+    with open_local([moved / "mnist-1", moved / "mnist-2", moved / "own"], 0) as server:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"{server.url}/data/runs", timeout=SECONDS) as answer:
+            assert sorted(json.load(answer)) == ["mnist-1/train", "mnist-2/train", "own/train"]
+
+
+@pytest.mark.parametrize("name", ["Exp", "exp 7", "a" * 54, "exp,7"])
+def test_a_name_that_no_release_has_is_refused(tmp_path: Path, api: SmallApi, name: str) -> None:
+    code, output = refuse(("tensorboard", name, "-n", "team"), tmp_path, api)
+    assert code == 2 and "is not a release name" in output
+
+
+def test_a_closed_output_is_no_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)  # as after `>&-`
+    print_address("http://127.0.0.1:6006", Format.text)
+    assert not capsys.readouterr().err

@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ import pytest
 from tests.cluster.testcluster.access import Access
 from tests.cluster.testcluster.images.plan import NOTEBOOK_IMAGE, RUNTIME_IMAGE
 from tests.cluster.testcluster.releases import Release, make_mnist_chart, make_values, merge_values
-from tests.cluster.testcluster.runs import CONTROLLED, wait_for_phase
+from tests.cluster.testcluster.runs import CONTROLLED, wait_for_job
 
 pytestmark = pytest.mark.cluster
 
@@ -31,11 +32,11 @@ def releases(admin: Access, module_namespace: str, tmp_path_factory: pytest.Temp
     """Two releases that have trained, each with a claim of its own."""
     chart = make_mnist_chart(tmp_path_factory.mktemp("chart"), "single", {"worker": {}})
     values = merge_values(make_values("mnist", ("worker",), maxSteps=20), CONTROLLED)
-    first, second = (Release(admin, module_namespace, name, chart, values) for name in ("exp1", "exp2"))
+    first, second = (Release(admin, module_namespace, name, chart, values) for name in ("exp1", "exp.2"))
     for release in (first, second):
         release.install()
     for release in (first, second):
-        wait_for_phase(release, "Succeeded", deadline_seconds=SECONDS)
+        wait_for_job(release, "Complete", deadline_seconds=SECONDS)
     return first, second
 
 
@@ -77,13 +78,14 @@ def list_objects(admin: Access, module_namespace: str) -> Callable[[], set[str]]
 def test_one_tensorboard_shows_several_releases(
     releases: tuple[Release, Release], list_objects: Callable[[], set[str]]
 ) -> None:
+    """A release may have a dot in its name."""
     release = releases[0]
     before = list_objects()
     with open_viewer(release.access, release.namespace, "tensorboard", "--all", *SMALL) as shown:
         runs = ask(f"{shown['url']}/data/runs")
-        assert {run.partition("/")[0] for run in runs} == {"exp1", "exp2"}
+        assert {run.partition("/")[0] for run in runs} == {"exp1", "exp-2"}
         tags = ask(f"{shown['url']}/data/plugin/scalars/tags")
-        run = next(run for run in runs if run.startswith("exp2/") and "loss" in tags.get(run, ()))
+        run = next(run for run in runs if run.startswith("exp-2/") and "loss" in tags.get(run, ()))
         points = ask(f"{shown['url']}/data/plugin/scalars/scalars?run={run}&tag=loss")
         assert points[-1][1] == 20
         # Larger than a frame of the connection.
@@ -92,19 +94,25 @@ def test_one_tensorboard_shows_several_releases(
     assert list_objects() == before
 
 
-def test_a_notebook_opens_with_the_token_that_is_printed(
+def test_a_notebook_that_is_kept_leaves_nothing_when_uninstalled(
     releases: tuple[Release, Release], list_objects: Callable[[], set[str]]
 ) -> None:
     release = releases[0]
     before = list_objects()
-    arguments = ("notebook", "exp1", f"--image={NOTEBOOK_IMAGE}", *SMALL)
+    arguments = ("notebook", "exp1", "--keep", f"--image={NOTEBOOK_IMAGE}", *SMALL)
     with open_viewer(release.access, release.namespace, *arguments) as shown:
         base = shown["url"].removesuffix("/lab")
         assert ask(f"{base}/api/contents", shown["token"])["type"] == "directory"
         with pytest.raises(urllib.error.HTTPError, match="403"):
             ask(f"{base}/api/contents")
         assert {run.partition("/")[0] for run in ask(f"{shown['tensorboard']}data/runs", shown["token"])} == {"exp1"}
-    assert list_objects() == before
+    left = list_objects() - before
+    (name,) = (each.rpartition("/")[2] for each in left if each.startswith("deployment"))
+    assert f"secret/{name}" in left
+    replace(release, name=name).uninstall()
+    release.access.wait_for(
+        lambda _: list_objects() == before, "the Secret with the token is deleted", namespace=release.namespace
+    )
 
 
 def test_an_image_without_tensorboard_is_named(

@@ -23,10 +23,11 @@ from trainchart.actions.support.served_model import (
     find_model,
 )
 from trainchart.errors import ChecksFailed, ToolError, UsageError
+from trainchart.host.python_server import HOST, require_free
 from trainchart.local.io.processes import Guardian
 from trainchart.local.plan import POD_MARK
 from trainchart.serving.io.rest_client import ModelClient, NoAnswer, Reply
-from trainchart.serving.io.server_process import HOST, ServerProcess, require_free, require_installed
+from trainchart.serving.io.server_process import ServerProcess, require_installed
 from trainchart.serving.signature import DEFAULT_SIGNATURE, Signature, count_values, make_zeros, parse_metadata
 from trainchart.stop_signals import StopRequests
 
@@ -211,7 +212,7 @@ class _Watch:
             self.server.kill()
         else:
             self.observer.show_event("draining: requests in flight are finished; Ctrl-C again ends the server at once")
-            self.server.drain()
+            self.server.terminate()
 
     def _look(self) -> None:
         """Show the server once its model answers. Raises ChecksFailed where it never will."""

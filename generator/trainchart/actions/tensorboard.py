@@ -15,6 +15,7 @@ from trainchart.actions.support.cluster_access import Place
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.errors import ToolError, UsageError
 from trainchart.host.browser import open_in_browser
+from trainchart.host.python_server import require_free
 from trainchart.local.io.processes import Guardian
 from trainchart.local.io.release_folder import RESULT_FILE, RUN_FILE, read_record
 from trainchart.local.io.run_report import find_runs
@@ -74,9 +75,10 @@ def open_local(runs: Sequence[Path], port: int) -> Iterator[TensorBoard]:
     """Run TensorBoard over local runs, also those that go on, each under its name; it ends with this block.
 
     Raises:
-        ToolError: TensorBoard is not installed or does not start, or no run writes summaries into a folder.
+        ToolError: TensorBoard is not installed or does not start, a port is taken, or no run writes summaries.
     """
     require_installed()
+    require_free(port, "--port")
     with tempfile.TemporaryDirectory(prefix="trainchart-tensorboard-") as made:
         folder, own = Path(made, "runs").absolute(), Path(made, "tmp").absolute()  # TMPDIR may be relative
         folder.mkdir()
@@ -111,4 +113,13 @@ def _name_folders(run: Path) -> Iterator[tuple[str, Path]]:
         found = [usual]
     paths = [Path(each) for each in found if each.startswith("/") and "\0" not in each]
     for number, path in enumerate(paths, 1):
-        yield (run.name if number == 1 else f"{run.name}-{number}"), path
+        yield (run.name if number == 1 else f"{run.name}-{number}"), _find_moved(path, run)
+
+
+def _find_moved(path: Path, run: Path) -> Path:
+    """Return where a recorded path below the folder of a run is now: the runs may have been moved or copied."""
+    if path.exists() or run.name not in path.parts:
+        return path
+    index = len(path.parts) - 1 - path.parts[::-1].index(run.name)
+    moved = run.absolute().joinpath(*path.parts[index + 1 :])
+    return moved if moved.exists() else path

@@ -21,7 +21,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from trainchart import __version__
-from trainchart.cli.output import print_error, print_line, print_note
+from trainchart.cli.output import flush_output, print_error, print_line, print_note
 from trainchart.errors import ToolError, TrainchartError
 
 COMMANDS = {
@@ -192,7 +192,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # a path the terminal cannot show must not end a training
     try:
         code = _run()
-        _flush()
+        flush_output()
     except BrokenPipeError:
         _give_up_output()
         code = OUTPUT_CLOSED
@@ -203,7 +203,7 @@ def _run() -> int:
     """Run the command, print its error, and return the exit code. Raises BrokenPipeError where no one reads on."""
     try:
         code = app(standalone_mode=False)
-        _flush()
+        flush_output()
     except TrainchartError as error:
         print_error(error)
         return error.exit_code
@@ -234,12 +234,6 @@ def _run() -> int:
         _give_up_output(sys.stdout)
         return ToolError.exit_code
     return code if isinstance(code, int) else 0
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # as after `>&-`
-            stream.flush()
 
 
 def _give_up_output(*streams: TextIO) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trainchart.cli import complete
 from trainchart.cli.options import ContextOption, NamespaceOption
-from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
+from trainchart.cli.output import Format, FormatOption, flush_output, print_json, print_line, print_note
 from trainchart.cli.signals import end_in_order
 from trainchart.cli.tensorboard import BrowserOption, KeepOption
 from trainchart.errors import UsageError
@@ -84,7 +83,7 @@ def _notebook(
         else:
             print_line(f"JupyterLab is at {viewer.url}, and TensorBoard at {tensorboard}; Ctrl-C ends them")
             print_line(f"Token: {viewer.token}")
-        sys.stdout.flush()
+        flush_output()
         if viewer.note:
             print_note(viewer.note)
 

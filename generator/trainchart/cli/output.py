@@ -82,6 +82,13 @@ def print_json(value: Any) -> None:
     print(dump_json(value))
 
 
+def flush_output() -> None:
+    """Have what was printed reach its reader now: a command that goes on has printed its result."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # as after `>&-`
+            stream.flush()
+
+
 def print_note(text: str) -> None:
     """Print what is not the result (progress, advice) to stderr."""
     print(spell_out(text), file=sys.stderr, flush=True)

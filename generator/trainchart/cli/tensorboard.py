@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trainchart.cli import complete
 from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunsOption
-from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
+from trainchart.cli.output import Format, FormatOption, flush_output, print_json, print_line, print_note
 from trainchart.cli.signals import end_in_order
 from trainchart.errors import UsageError
 
@@ -115,4 +114,4 @@ def _print_address(url: str, output: Format) -> None:
         print_json({"url": url})
     else:
         print_line(f"TensorBoard is at {url}; Ctrl-C stops it")
-    sys.stdout.flush()
+    flush_output()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from trainchart.publish.image_reference import parse_image_reference
 FAMILY = "notebook"
 PORT = 8888
 """Where JupyterLab, or TensorBoard alone, listens in the pod."""
+_LONGEST_KEY = 59
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class ShownVolume:
     """A volume of a release, and how it is shown."""
 
     name: str
-    """The folder below /runs, which TensorBoard shows as the run's name."""
+    """What the volume is of; the folder below /runs, and so the run's name in TensorBoard, is called after it."""
     volume: ReleaseVolume
     node: str
     """The only node that can mount it; "" where any can."""
@@ -47,10 +49,24 @@ def make_values(shown: Sequence[ShownVolume], image: str, *, token_secret: str =
     return {
         "jupyter": bool(token_secret),
         "tokenSecret": token_secret,
-        "runs": {each.name: _make_run(each.volume) for each in shown},
+        "runs": _make_runs(shown),
         **({"image": _make_image(image, template)} if image else {}),
         **_place(mapping_at(template, "spec"), next(iter(nodes), "")),
     }
+
+
+def _make_runs(shown: Sequence[ShownVolume]) -> dict[str, dict[str, str]]:
+    """Return the chart's value `runs`, whose keys are part of the names of volumes, and so have no dots."""
+    runs: dict[str, dict[str, str]] = {}
+    for each in shown:
+        plain = re.sub(r"[^a-z0-9]+", "-", each.name.lower()).strip("-") or "run"
+        key, number = plain[:_LONGEST_KEY].strip("-"), 1
+        while key in runs:
+            number += 1
+            end = f"-{number}"
+            key = f"{plain[: _LONGEST_KEY - len(end)].strip('-')}{end}"
+        runs[key] = _make_run(each.volume)
+    return runs
 
 
 def _make_run(volume: ReleaseVolume) -> dict[str, str]:

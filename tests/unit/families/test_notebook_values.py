@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -64,3 +65,21 @@ def test_a_volume_in_use_on_one_node_draws_the_pod_there() -> None:
 def test_volumes_on_two_nodes_are_refused() -> None:
     with pytest.raises(Conflict, match="both exp and other: one is in use on n1, one on n2"):
         make_values([show(node="n1"), show("other", node="n2")], "")
+
+
+NAME = "a" * 53
+
+
+@pytest.mark.parametrize(
+    ("names", "keys"),
+    [
+        (["team.exp", "team-exp"], ["team-exp", "team-exp-2"]),
+        (["exp/mnist", "exp/mnist-checkpoints"], ["exp-mnist", "exp-mnist-checkpoints"]),
+        ([f"{NAME}/mnist", f"{NAME}/mnist-checkpoints"], [f"{NAME}-mnist", f"{NAME}-mni-2"]),
+        ([f"{NAME}/{NAME}"] * 2, [f"{NAME}-aaaaa", f"{NAME}-aaa-2"]),
+    ],
+)
+def test_each_volume_has_a_folder_of_its_own(names: list[str], keys: list[str]) -> None:
+    runs = make_values([show(name) for name in names], "")["runs"]
+    assert [*runs] == keys
+    assert all(re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,57}[a-z0-9])?", key) for key in runs)

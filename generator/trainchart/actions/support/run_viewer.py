@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
+import re
 import secrets
 import shlex
 import signal
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,37 +18,29 @@ from trainchart.actions.support.cluster_access import Place, open_cluster
 from trainchart.actions.support.family_charts import complete_chart, render_chart_of_family
 from trainchart.actions.support.packs import read_packs
 from trainchart.actions.support.project import find_project
-from trainchart.check.objects import mapping_at, mappings_at
+from trainchart.actions.support.viewer_pod import ViewerPod
+from trainchart.check.objects import mapping_at
 from trainchart.checkpoints.release_volume import ReleaseVolume, choose_node, find_volume
 from trainchart.cluster.io import kubernetes_api
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
-from trainchart.cluster.io.port_forward import PortForward
-from trainchart.cluster.io.releases import look_at_all, read_events, read_training
-from trainchart.cluster.snapshot import Object, find_trainings, has_ended, listed, name_of
-from trainchart.errors import ClusterError, NotFound, NotInTime, ToolError, TrainchartError, Unreachable, UsageError
+from trainchart.cluster.io.port_forward import HOST, PortForward
+from trainchart.cluster.io.releases import look_at_all, read_training
+from trainchart.cluster.snapshot import find_trainings
+from trainchart.errors import ClusterError, Forbidden, NotFound, ToolError, UsageError
 from trainchart.families.notebook_values import FAMILY, PORT, ShownVolume, make_values
+from trainchart.helm.io.inputs import require_release_name
 from trainchart.helm.io.release import HelmInstall, run_install, run_uninstall, uninstall_argv
 from trainchart.host.browser import open_in_browser
 from trainchart.host.files import write_tree
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.packs.pack import Pack
 from trainchart.spec.document import parse_document
-from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.contract import CHECKPOINTS_DIR, INSTANCE_LABEL, NAME_LABEL, TENSORBOARD_DIR
-from trainchart_runtime.pod_problems import find_pod_problem, parse_event
 
-_POLL_SECONDS = 0.5
-_START_SECONDS = 600.0
-"""How long a pod may take to start about which Kubernetes says nothing: the image may be large."""
-_PATIENCE_SECONDS = 60.0
-"""How long what keeps a pod from starting may last: volumes are attached, nodes get free."""
-_REFUSED_SECONDS = 5.0
-"""How long the ReplicaSet may be refused its pod."""
-_LOOK_SECONDS = 5.0
-_TRIES = 6
-"""How often in a row the cluster may fail to answer."""
 _MOST_RELEASES = 100
 _TOKEN_BYTES = 24
+_DECIDED = ("jupyter", "tokenSecret")
+"""Values that the command sets itself."""
 
 Tell = Callable[[str], None]
 
@@ -78,9 +70,7 @@ class ViewerRequest:
 class Viewer:
     """A pod that answers, and how this machine reaches it."""
 
-    api: KubernetesApi
-    namespace: str
-    release: str
+    pod: ViewerPod
     forward: PortForward
     token: str
     note: str
@@ -93,40 +83,20 @@ class Viewer:
 
     @property
     def base(self) -> str:
-        return f"http://localhost:{self.forward.local_port}"
-
-    def watch(self) -> NoReturn:
-        """Wait, until something is wrong.
-
-        Raises:
-            ClusterError: its pod is gone, or the cluster cannot be asked any more.
-        """
-        failures = 0
-        while True:
-            time.sleep(_LOOK_SECONDS)
-            try:
-                pods = _list_pods(self.api, self.namespace, self.release)
-            except Unreachable:
-                failures += 1
-                if failures == _TRIES:
-                    raise
-                continue
-            failures = 0
-            if not pods:
-                raise ClusterError(f"the release {self.release} is gone: it was uninstalled meanwhile")
+        return f"http://{HOST}:{self.forward.local_port}"
 
 
 def show_volumes(request: ViewerRequest, tell: Tell, show: Callable[[Viewer], None]) -> NoReturn:
     """Install a pod over the volumes of releases, show where it is, and wait; uninstall it in the end.
 
     Raises:
-        TrainchartError: what open_viewer and Viewer.watch say.
+        TrainchartError: what open_viewer and ViewerPod.watch say.
     """
     with open_viewer(request, tell) as viewer:
         show(viewer)
         if request.opens_browser:
             open_in_browser(viewer.url)
-        viewer.watch()
+        viewer.pod.watch()
 
 
 @contextmanager
@@ -138,39 +108,48 @@ def open_viewer(request: ViewerRequest, tell: Tell) -> Iterator[Viewer]:
         ToolError: a release has no volume to show, a port is taken, or helm fails.
         ClusterError: the cluster refuses, or the pod does not start.
     """
+    _refuse_decided(request.sets)
     api, namespace = open_cluster(request.place)
-    names = list(request.releases) or _find_all(api, namespace)
-    if len(names) > _MOST_RELEASES:
-        raise UsageError(f"{len(names)} releases, of at most {_MOST_RELEASES}", hint="name those to show")
-    shown = list(_find_shown(api, namespace, names, with_checkpoints=request.has_jupyter))
+    shown = _find_shown(api, namespace, request, tell)
     packs = read_packs(find_project())
     image = _choose_image(request, shown, packs)
     name = f"{request.kind}-{secrets.token_hex(3)}"
-    values = make_values(shown, image, token_secret=name if request.has_jupyter else "")
     token = secrets.token_urlsafe(_TOKEN_BYTES) if request.has_jupyter else ""
-    forward = PortForward(api, namespace, lambda: _find_ready(api, namespace, name), PORT, request.port)
-    uninstall = f"helm {shlex.join(uninstall_argv(name, namespace, request.place.context))}"
+    values = make_values(shown, image, token_secret=name if token else "")
+    pod = ViewerPod(api, namespace, name, image, tell)
+    forward = PortForward(api, namespace, pod.find_ready, PORT, request.port)
     with ExitStack() as cleanup:
         cleanup.callback(forward.close)
         removal = cleanup.enter_context(ExitStack())
         with tempfile.TemporaryDirectory(prefix="trainchart-chart-") as made:
             chart = _write_chart(Path(made, FAMILY), image, packs)
-            if token:
-                removal.callback(_delete_secret, api, namespace, name, tell)
-                api.create_object(kubernetes_api.SECRETS, namespace, _make_secret(name, token))
+            options = tuple(part for each in request.sets for part in ("--set", each))
+            install = HelmInstall(name, namespace, request.place.context, (str(chart), *options), dump_mapping(values))
             tell(f"installing the release {name} in namespace {namespace}")
-            options = [part for each in request.sets for part in ("--set", each)]
-            removal.callback(_uninstall, name, namespace, request.place.context, tell, uninstall)
-            run_install(
-                HelmInstall(name, namespace, request.place.context, (str(chart), *options), dump_mapping(values))
-            )
+            removal.callback(_uninstall, api, install, tell)
+            _install(install)
+        if token:
+            _create_secret(api, namespace, name, token)
         tell("waiting until its pod answers; the first time on a node, its image is pulled")
-        _await_ready(api, namespace, name, image)
+        pod.await_ready()
+        note = ""
         if request.keeps:
             removal.pop_all()
-        reach = f"kubectl port-forward service/{name} {PORT} -n {namespace}"
-        note = f"it stays installed; to reach it later: {reach}; to uninstall it: {uninstall}"
-        yield Viewer(api, namespace, name, forward, token, note if request.keeps else "")
+            reach = f"kubectl port-forward service/{name} {PORT} -n {namespace}"
+            note = f"it stays installed; to reach it later: {reach}; to uninstall it: {_uninstall_command(install)}"
+        yield Viewer(pod, forward, token, note)
+
+
+def _refuse_decided(sets: Sequence[str]) -> None:
+    """Raise UsageError for values that the command sets itself."""
+    for each in sets:
+        for part in re.split(r"(?<!\\),", each):
+            key = part.partition("=")[0].strip()
+            if key in _DECIDED:
+                raise UsageError(
+                    f"--set {key}: this command sets it itself",
+                    hint="for a notebook or TensorBoard with values of your own, write a spec: docs/families.md",
+                )
 
 
 def _find_all(api: KubernetesApi, namespace: str) -> list[str]:
@@ -181,32 +160,51 @@ def _find_all(api: KubernetesApi, namespace: str) -> list[str]:
     return [key.release if counts.count(key.release) == 1 else f"{key.release}/{key.chart}" for key in keys]
 
 
-def _find_shown(
-    api: KubernetesApi, namespace: str, names: Sequence[str], *, with_checkpoints: bool
-) -> Iterator[ShownVolume]:
-    """Yield the volumes of releases, each once: those of logs, and those of checkpoints if they are asked for."""
+def _find_shown(api: KubernetesApi, namespace: str, request: ViewerRequest, tell: Tell) -> list[ShownVolume]:
+    """Return the volumes of the releases, each once: those of logs, for a notebook also those of checkpoints.
+
+    Of all releases of a namespace, those without such a volume are told and left out.
+    """
+    names = tuple(dict.fromkeys(request.releases)) or _find_all(api, namespace)
+    if len(names) > _MOST_RELEASES:
+        raise UsageError(f"{len(names)} releases, of at most {_MOST_RELEASES}", hint="name those to show")
     pods = api.list_objects(kubernetes_api.PODS, namespace)
-    for name in dict.fromkeys(names):
-        found: dict[tuple[str, str], ReleaseVolume] = {}
-        problem: TrainchartError | None = None
-        for variable in (TENSORBOARD_DIR, *((CHECKPOINTS_DIR,) if with_checkpoints else ())):
-            try:
-                volume = _find_volume(api, namespace, name, variable)
-            except ToolError as error:
-                problem = error
-                continue
-            found.setdefault((volume.claim, volume.sub_path), volume)
-        if not found and problem is not None:
-            raise problem
-        for number, volume in enumerate(found.values()):
-            claim = api.read_object(kubernetes_api.CLAIMS, namespace, volume.claim)
-            folder = name.replace("/", "-")
-            node = choose_node(claim, pods)
-            yield ShownVolume(f"{folder}-checkpoints" if number else folder, volume, node)
+    shown: list[ShownVolume] = []
+    for name in names:
+        try:
+            volumes = _find_volumes(api, namespace, name, with_checkpoints=request.has_jupyter)
+            nodes = [
+                choose_node(api.read_object(kubernetes_api.CLAIMS, namespace, each.claim), pods) for each in volumes
+            ]
+        except (ToolError, NotFound) as error:
+            if request.releases or (name == names[-1] and not shown):
+                raise
+            tell(f"note: {name} is left out: {error.message}")
+            continue
+        for folder, volume, node in zip((name, f"{name}-checkpoints"), volumes, nodes, strict=False):
+            shown.append(ShownVolume(folder, volume, node))
+    return shown
+
+
+def _find_volumes(api: KubernetesApi, namespace: str, name: str, *, with_checkpoints: bool) -> list[ReleaseVolume]:
+    """Return the volumes of a release. Raises ToolError where it has none that can be shown, and ClusterError."""
+    found: dict[tuple[str, str], ReleaseVolume] = {}
+    problem: ToolError | None = None
+    for variable in (TENSORBOARD_DIR, *((CHECKPOINTS_DIR,) if with_checkpoints else ())):
+        try:
+            volume = _find_volume(api, namespace, name, variable)
+        except ToolError as error:
+            problem = error
+            continue
+        found.setdefault((volume.claim, volume.sub_path), volume)
+    if not found and problem is not None:
+        raise problem
+    return list(found.values())
 
 
 def _find_volume(api: KubernetesApi, namespace: str, name: str, variable: str) -> ReleaseVolume:
     release, _, chart = name.partition("/")
+    require_release_name(release)
     sets, claims = (
         api.list_objects(kind, namespace, labels=f"{INSTANCE_LABEL}={release}")
         for kind in (kubernetes_api.STATEFUL_SETS, kubernetes_api.CLAIMS)
@@ -253,86 +251,62 @@ def _write_chart(target: Path, image: str, packs: tuple[Pack, ...]) -> Path:
     return target
 
 
-def _make_secret(name: str, token: str) -> dict[str, Any]:
-    return {
+def _create_secret(api: KubernetesApi, namespace: str, name: str, token: str) -> None:
+    """Create the Secret with the token, which is deleted with the Deployment of the release."""
+    owner = api.read_object(kubernetes_api.DEPLOYMENTS, namespace, name)
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": owner["metadata"]["uid"]}
+    document = {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": name, "labels": {INSTANCE_LABEL: name, NAME_LABEL: FAMILY}},
+        "metadata": {
+            "name": name,
+            "labels": {INSTANCE_LABEL: name, NAME_LABEL: FAMILY},
+            "ownerReferences": [reference],
+        },
         "data": {"token": base64.b64encode(token.encode()).decode()},
     }
+    api.create_object(kubernetes_api.SECRETS, namespace, document)
 
 
-def _list_pods(api: KubernetesApi, namespace: str, release: str) -> list[Object]:
-    found = api.list_objects(kubernetes_api.PODS, namespace, labels=f"{INSTANCE_LABEL}={release}")
-    return [pod for pod in found if not has_ended(pod)]
+def _install(install: HelmInstall) -> None:
+    try:
+        run_install(install)
+    except ToolError as error:
+        hint = "what was made is removed again; docs/families.md lists the values that --set takes"
+        raise ToolError(error.message, hint=hint if "exited with" in error.message else error.hint) from error
 
 
-def _find_ready(api: KubernetesApi, namespace: str, release: str) -> str:
-    """Return the name of the pod that answers. Raises NotFound where none does."""
-    for pod in _list_pods(api, namespace, release):
-        conditions = mappings_at(pod, "status", "conditions")
-        if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
-            return name_of(pod)
-    raise NotFound(f"no pod of {release} is ready")
+def _uninstall_command(install: HelmInstall) -> str:
+    return f"helm {shlex.join(uninstall_argv(install.release, install.namespace, install.context))}"
 
 
-def _await_ready(api: KubernetesApi, namespace: str, release: str, image: str) -> None:
-    """Wait for the pod. Raises ClusterError where it does not start, and NotInTime."""
-    began = time.monotonic()
-    while True:
-        with suppress(NotFound):
-            _find_ready(api, namespace, release)
-            return
-        seconds = time.monotonic() - began
-        pods = _list_pods(api, namespace, release)
-        events = [parse_event(event) for event in listed(read_events(api, namespace))]
-        if not pods and seconds > _REFUSED_SECONDS:
-            for event in events:
-                if event.kind == "ReplicaSet" and event.name.startswith(release) and event.reason == "FailedCreate":
-                    raise ClusterError(f"the pod of {release} is refused: {event.message}")
-        for pod in pods:
-            _refuse_ended(pod, image)
-            problem = find_pod_problem(pod, events)
-            if problem is not None and seconds > _PATIENCE_SECONDS:
-                hint = CAUSES[problem.cause].hint
-                raise ClusterError(f"the pod {name_of(pod)} does not start: {problem.message}", hint=hint)
-        if seconds > _START_SECONDS:
-            raise NotInTime(
-                f"the pod of {release} is not ready after {_START_SECONDS:.0f} seconds",
-                hint=f"look at it while it starts: kubectl describe pod -n {namespace} -l {INSTANCE_LABEL}={release}",
-            )
-        time.sleep(_POLL_SECONDS)
-
-
-def _refuse_ended(pod: Object, image: str) -> None:
-    """Raise ClusterError where the pod's program has ended."""
-    for status in mappings_at(pod, "status", "containerStatuses"):
-        for key in ("state", "lastState"):
-            ended = mapping_at(status, key, "terminated")
-            if ended:
-                said = " ".join(str(ended.get("message") or ended.get("reason") or "").split())[-300:]
-                raise ClusterError(
-                    f"the program of {name_of(pod)} has ended with exit code {ended.get('exitCode')}: {said}",
-                    hint=f"is {image or 'the image'} one with what it needs? Name another one: --image",
-                )
-
-
-def _uninstall(name: str, namespace: str, context: str, tell: Tell, command: str) -> None:
-    """Uninstall the release; that it cannot be is told, and hides no error that came before."""
+def _uninstall(api: KubernetesApi, install: HelmInstall, tell: Tell) -> None:
+    """Uninstall the release; that it cannot be is told where something is left, and hides no error that came before."""
     # Who presses Ctrl-C twice wants an end, and not a pod that goes on; helm inherits that these are ignored.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     try:
-        run_uninstall(name, namespace, context)
+        run_uninstall(install.release, install.namespace, install.context)
     except ToolError as error:
-        if "not found" not in error.message:
-            tell(f"note: {name} may still be there: {error.message}; to remove it: {command}")
+        if not _is_gone(api, install):
+            command = _uninstall_command(install)
+            tell(f"note: {install.release} may still be there: {error.message}; to remove it: {command}")
 
 
-def _delete_secret(api: KubernetesApi, namespace: str, name: str, tell: Tell) -> None:
-    try:
-        api.delete_object(kubernetes_api.SECRETS, namespace, name)
-    except NotFound:
-        pass
-    except ClusterError as error:
-        tell(f"note: the Secret {name} may still be there: {error.message}")
+def _is_gone(api: KubernetesApi, install: HelmInstall) -> bool:
+    """Return whether nothing is left of a release; who may not read Helm's record could not make it either."""
+    name = install.release
+    record = f"sh.helm.release.v1.{name}.v1"
+    objects = [(kind, name) for kind in (kubernetes_api.NETWORK_POLICIES, kubernetes_api.SERVICES)]
+    for kind, each in (*objects, (kubernetes_api.DEPLOYMENTS, name), (kubernetes_api.SECRETS, record)):
+        try:
+            api.read_object(kind, install.namespace, each)
+        except NotFound:
+            continue
+        except Forbidden:
+            if each == record:
+                continue
+        except ClusterError:
+            pass
+        return False
+    return True
