@@ -1,12 +1,24 @@
-"""Says what keeps objects that were deleted: a finalizer, a node that does not answer, a user of a claim. Pure."""
+"""Says what keeps deleted objects: a program that runs on, a finalizer, a silent node, a user of a claim. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from trainchart.cluster.node_states import describe_failure
-from trainchart.cluster.snapshot import Object, Snapshot, has_ended, items_of, listed, name_of, owner_of, section
+from trainchart.cluster.snapshot import (
+    Object,
+    Snapshot,
+    has_ended,
+    is_training_pod,
+    items_of,
+    listed,
+    name_of,
+    owner_of,
+    section,
+)
 from trainchart.reports.report import Report
+from trainchart.reports.text import describe_seconds, describe_time
+from trainchart_runtime.contract import TRAINING_CONTAINER
 from trainchart_runtime.pod_causes import CLAIM_DELETED, NODE_LOST
 from trainchart_runtime.pod_problems import find_claims, parse_time
 from trainchart_runtime.run.judge import list_names
@@ -15,6 +27,8 @@ from trainchart_runtime.run.observation import LOST_SECONDS
 _PROTECTION = "kubernetes.io/pvc-protection"
 _OF_OWNERS = ("foregroundDeletion", "orphan")
 """Kubernetes takes these away itself, when what an object owns is gone."""
+_SLOW_SECONDS = 60.0
+"""A program that saves on SIGTERM has mostly ended by then."""
 _NAMESPACE_ENDS = "because it is being terminated"
 """How the API server refuses what is to be created in a namespace that is being deleted."""
 
@@ -24,6 +38,7 @@ def find_departures(report: Report, seen: Snapshot) -> list[str]:
     return [
         *_find_ending_namespace(report, seen),
         *_find_stuck_pods(report, seen),
+        *_find_slow_ends(report, seen),
         *_find_stuck_claims(report, seen),
         *_find_stuck_owners(report, seen),
     ]
@@ -74,6 +89,53 @@ def _find_stuck_pods(report: Report, seen: Snapshot) -> Iterator[str]:
     for words, names in found.items():
         verb = "is" if len(names) == 1 else "are"
         yield f"{list_names(names)} {verb} stuck terminating: {_fill(words, names[0], report)}"
+
+
+def _find_slow_ends(report: Report, seen: Snapshot) -> Iterator[str]:
+    """Yield which programs still run long after their pods were deleted, since when, and when they are killed."""
+    lost = {each.subject for each in report.problems if each.cause == NODE_LOST.name}
+    slow = [pod for pod in listed(seen.pods) if name_of(pod) not in lost and _ends_slowly(pod, report.now)]
+    if not slow:
+        return
+    names, begin = [name_of(pod) for pod in slow], min(map(_find_deletion, slow))
+    age, since = describe_seconds(report.now - begin), f"terminating since {describe_time(begin)}"
+    killed = describe_time(max(map(_find_deadline, slow)))
+    label = next((pod.label for pod in report.pods or () if pod.name == names[0]), names[0])
+    logs = f"trainchart logs {report.address} --pod {label}"
+    delete = f"kubectl delete pod {names[0]} -n {report.key.namespace} --grace-period=1"
+    if len(slow) == 1:
+        grace = describe_seconds(_find_deadline(slow[0]) - begin)
+        head = f"the program of {names[0]} still runs {age} after its pod was deleted"
+        end = f"{since}, killed by the kubelet at {killed}, when its grace period of {grace} (stopGraceSeconds) is over"
+        which = "it"
+    else:
+        head = f"the programs of {list_names(names)} still run {age} after their pods were deleted"
+        end = f"{since}, each killed when its grace period (stopGraceSeconds) is over, the last at {killed}"
+        which = "the first"
+    yield (
+        f"{head}: {end}. Its steps since the last checkpoint are then lost. If it still saves ({logs}), wait. If it "
+        "ignores SIGTERM, let it save and exit on SIGTERM, as programs that use the training library do; "
+        f"{delete} ends {which} now, without saving"
+    )
+
+
+def _ends_slowly(pod: Object, now: float) -> bool:
+    """Say whether the program of a training pod runs on long after the pod was deleted; not of one that is stuck."""
+    statuses = items_of(section(pod, "status"), "containerStatuses")
+    runs = any(each.get("name") == TRAINING_CONTAINER and section(each, "state", "running") for each in statuses)
+    deleted = _find_deletion(pod)
+    return is_training_pod(pod) and runs and 0 < deleted <= now - _SLOW_SECONDS and not is_overdue(pod, now)
+
+
+def _find_deadline(pod: Object) -> float:
+    """Return when the grace period of a deleted pod is over; 0 for one that is not deleted."""
+    return parse_time(section(pod, "metadata").get("deletionTimestamp"))
+
+
+def _find_deletion(pod: Object) -> float:
+    """Return when a pod was deleted: Kubernetes adds the grace period to the time; 0 for one that is not deleted."""
+    grace = section(pod, "metadata").get("deletionGracePeriodSeconds")
+    return _find_deadline(pod) - (grace if isinstance(grace, int) else 0) if _find_deadline(pod) else 0.0
 
 
 def _describe_keeper(pod: Object, seen: Snapshot) -> str:

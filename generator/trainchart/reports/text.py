@@ -295,8 +295,9 @@ def setback_lines(setbacks: Sequence[Setback]) -> Iterator[str]:
         if each.end == KILLED:
             role = each.pod.rpartition("-")[0].rpartition("-")[2]
             yield (
-                f"  {each.pod} had not ended when its grace period was over, and was killed, maybe while it saved: "
-                f"roles.{role}.stopGraceSeconds is too short. Raise it, or let the program save faster or more often."
+                f"  {each.pod} had not ended when its grace period was over, and was killed. If it handles SIGTERM, "
+                f"roles.{role}.stopGraceSeconds is too short: raise it, or let the program save faster or more often. "
+                "If not, let it save and exit on SIGTERM, as programs that use the training library do."
             )
 
 

@@ -13,6 +13,7 @@ from trainchart.reports.report import (
     NOTHING_DONE,
     RUN_KILLED,
     SILENT_SECONDS,
+    TERMINATING,
     UNKNOWN,
     Report,
 )
@@ -73,6 +74,7 @@ _AT_START = (
     " It failed before it reported a step, so starting again without a change fails in the same way: first change what "
     "it is given (values, `env`, data) or its code."
 )
+_ON_SIGTERM = "SIGTERM was sent, on which programs of the training library save, and others if they handle it"
 _SAME_SECONDS = 10.0
 """A verdict comes this much later than the death it is about, at most."""
 
@@ -284,6 +286,15 @@ def _list_absent(report: Report) -> str:
     return f": {', '.join(parts)}" if parts else ""
 
 
+def _describe_ending(report: Report) -> str:
+    """Return how many pods are still to end, and which of them were asked to; "" where there are none."""
+    if not report.pods:
+        return ""
+    count = f"{len(report.pods)} of its pods {'has' if len(report.pods) == 1 else 'have'} not ended yet"
+    asked = [pod.label for pod in report.pods if pod.state == TERMINATING]
+    return f"{count} ({list_names(asked)}: {_ON_SIGTERM})" if asked else count
+
+
 def _warnings(report: Report) -> Iterator[str]:
     if report.warnings and report.outcome is not None:
         yield ""
@@ -299,8 +310,8 @@ def _explain_phase(report: Report) -> str:
     if report.phase == STATE_LOST:
         return "Its StatefulSets were scaled to zero, and the record of the run is gone: how the run ended is unknown."
     if report.phase == SUSPENDED:
-        held = f"{len(report.pods)} of its pods are still saving and stopping" if report.pods else "it holds nothing"
-        held = "what it holds is not known" if report.pods is None else held
+        held = "what it holds is not known" if report.pods is None else "it holds nothing"
+        held = _describe_ending(report) or held
         return f"Its values say run.desiredState=suspended: {held}, and it waits."
     outcome = report.outcome
     if outcome is not None:
@@ -312,7 +323,7 @@ def _explain_phase(report: Report) -> str:
     if report.phase == FINISHING:
         return "Its leading task has succeeded; others may finish their work."
     if report.phase == RESTARTING:
-        return "Its pods save and go; the next attempt starts when the last one is gone."
+        return f"{_describe_ending(report) or 'Its pods end'}; the next attempt starts when the last one is gone."
     if any(role.running is not None and role.running + role.finished < role.wanted for role in report.roles):
         return f"Not every pod runs yet{_list_absent(report)}."
     if report.remarks:

@@ -23,6 +23,7 @@ from tests.small_cluster.cluster_objects import (
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.snapshot import Objects, Snapshot, Unreadable
 from trainchart.reports.report import Report, TrainingKey
+from trainchart.reports.text import describe_time
 from trainchart.reports.why import why_lines
 
 FINALIZER = "billing.example.com/usage-record"
@@ -91,6 +92,58 @@ def test_node_that_keeps_a_deleted_pod_is_named(nodes: Objects, words: str) -> N
     assert f"stuck terminating: {words}" in remark
     (remark,) = look(make_deleted(FINALIZER, has_ended=False), nodes=nodes).remarks
     assert f"; after that, the finalizer {FINALIZER} keeps it" in remark
+
+
+def make_leaving(task: str = "worker-1", *, since: float, grace: int = 1800, has_ended: bool = False) -> dict[str, Any]:
+    """A pod that was deleted `since` seconds ago."""
+    pod = make_pod(task, node="node2", ended=make_end(None, 143) if has_ended else None)
+    deadline = stamp(NOW - since + grace)
+    pod["metadata"] |= {"deletionTimestamp": deadline, "deletionGracePeriodSeconds": grace}
+    return pod
+
+
+def test_program_that_runs_on_in_a_deleted_pod_is_named() -> None:
+    (remark,) = look(make_leaving(since=660)).remarks
+    assert remark == (
+        "the program of exp1-mnist-worker-1 still runs 11 min after its pod was deleted: terminating since "
+        f"{describe_time(NOW - 660)}, killed by the kubelet at {describe_time(NOW + 1140)}, when its grace period of "
+        "30 min (stopGraceSeconds) is over. Its steps since the last checkpoint are then lost. If it still saves "
+        "(trainchart logs exp1 -n team-a --pod worker-1), wait. If it ignores SIGTERM, let it save and exit on "
+        "SIGTERM, as programs that use the training library do; kubectl delete pod exp1-mnist-worker-1 -n team-a "
+        "--grace-period=1 ends it now, without saving"
+    )
+
+
+def test_programs_that_run_on_in_deleted_pods_are_named_together() -> None:
+    pods = make_pods(worker_0=make_leaving("worker-0", since=700, grace=1200), worker_1=make_leaving(since=660))
+    seen = Snapshot(now=NOW, sets=tuple(make_sets()), pods=tuple(pods), jobs=(make_job(),))
+    remarks = diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen).remarks
+    (remark,) = (each for each in remarks if "terminating" in each)
+    assert remark.startswith(
+        "the programs of exp1-mnist-worker-0, exp1-mnist-worker-1 still run 11 min after their pods"
+    )
+    assert f"(stopGraceSeconds) is over, the last at {describe_time(NOW + 1140)}. " in remark
+    assert "kubectl delete pod exp1-mnist-worker-0 -n team-a --grace-period=1 ends the first now" in remark
+
+
+@pytest.mark.parametrize(
+    ("since", "grace", "has_ended"),
+    [(50, 1800, False), (20, 30, False), (660, 1800, True), (1900, 1800, False)],
+    ids=["just-deleted", "usual-grace", "ended", "overdue"],
+)
+def test_pod_that_may_still_save_is_no_slow_end(since: float, grace: int, *, has_ended: bool) -> None:
+    remarks = look(make_leaving(since=since, grace=grace, has_ended=has_ended)).remarks
+    assert not [each for each in remarks if "still runs" in each]
+
+
+@pytest.mark.parametrize("phase", ["Restarting", "Suspended"])
+def test_pods_that_have_not_ended_are_not_said_to_save(phase: str) -> None:
+    pods = make_pods(worker_1=make_leaving(since=20))
+    records = (make_record(make_state(phase)),)
+    seen = Snapshot(now=NOW, sets=tuple(make_sets()), pods=tuple(pods), records=records, jobs=(make_job(),))
+    text = "\n".join(why_lines(diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen)))
+    assert "4 of its pods have not ended yet (worker-1: SIGTERM was sent, on which programs of the training " in text
+    assert "pods save" not in text and "saving" not in text
 
 
 def test_death_of_a_pod_that_stays_promises_no_other_yet() -> None:

@@ -516,7 +516,7 @@ def test_a_controller_without_pod_or_event_is_told() -> None:
 
 def test_a_suspended_run_says_what_it_still_holds() -> None:
     held = look(records=[make_record(make_state("Suspended"))], jobs=[make_job()])
-    assert any("4 of its pods are still saving and stopping" in line for line in why_lines(held))
+    assert any("4 of its pods have not ended yet, and it waits" in line for line in why_lines(held))
     free = look(sets=make_sets(0), pods=[], records=[make_record(make_state("Suspended"))], jobs=[make_job()])
     assert any("it holds nothing, and it waits" in line for line in why_lines(free))
 
