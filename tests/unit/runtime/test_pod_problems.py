@@ -78,6 +78,19 @@ NOT_A_NUMBER = (
 ROOT_ASKED = (
     'container\'s runAsUser breaks non-root policy (pod: "exp1-mnist-worker-0_team-a(94cc2d7b)", container: training)'
 )
+CREATE = "failed to create containerd container: "
+NO_USER = f"{CREATE}mount callback failed on /run/containerd/tmpmounts/containerd-mount398787802: no users found"
+NO_USER_OF_CRI_O = "container create failed: unable to find user trainer: no matching entries in passwd file"
+NO_GROUP = "linux spec user: unable to find group trainers: no matching entries in group file"
+START = (
+    "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
+    "unable to start container process: "
+)
+ON_A_FILE = (
+    f'{START}error during container init: error mounting "/kubelet/pods/6b24/volumes/kubernetes.io~empty-dir/a" to '
+    'rootfs at "/app/train.py": not a directory: unknown'
+)
+TOO_SMALL = f"{START}container init was OOM-killed (memory limit too low?): unknown"
 PORTS = "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."
 
 
@@ -184,7 +197,18 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
         (waiting("CreateContainerError", NO_PROFILE), "node-file-missing", "profiles/batch.json: no such file"),
         (waiting("CreateContainerError", "apparmor profile not found k8s-train"), "node-file-missing", "k8s-train"),
         (pod_of(phase="Failed", reason="AppArmor", message="Cannot enforce AppArmor"), "node-file-missing", "Cannot"),
+        (waiting("CreateContainerError", NO_USER), "image-user", "no users found"),
+        (waiting("CreateContainerError", NO_USER_OF_CRI_O), "image-user", "user trainer"),
+        (waiting("CreateContainerError", NO_GROUP), "image-user", "group trainers"),
+        (waiting("CreateContainerError", f"{CREATE}copy: no space left on device"), "sandbox-error", "no space"),
+        (waiting("CreateContainerError", "context deadline exceeded"), "sandbox-error", "deadline"),
+        (waiting("CreateContainerError", 'failed to reserve container name "a"'), "sandbox-error", "reserve"),
+        (waiting("CreateContainerError", "no command specified"), "program-missing", "no command"),
         (waiting("RunContainerError", "exec: no such file"), "program-missing", "exec"),
+        (waiting("RunContainerError", f'{START}exec: "/app/a": exec format error'), "wrong-architecture", "/app/a"),
+        (waiting("RunContainerError", f'{START}exec: "/app/a": permission denied'), "program-missing", "/app/a"),
+        (waiting("RunContainerError", ON_A_FILE), "volume-error", "not a directory"),
+        (waiting("RunContainerError", TOO_SMALL), "out-of-memory", "limit too low"),
         (init_container(terminated={"exitCode": 1, "reason": "Error"}), "init-failed", "fetch ended with exit code 1"),
         (
             init_container(last={"exitCode": 3, "message": "no bucket"}, waiting={"reason": "CrashLoopBackOff"}),
@@ -271,6 +295,7 @@ def test_no_problem_is_found_where_there_is_none(pod: dict[str, Any]) -> None:
         ("FailedMount", "hostPath type check failed: /mnt/data is not a directory", "node-file-missing"),
         ("FailedMount", f"error processing PVC team-a/c: failed to fetch PVC: {NO_CLAIM_OF_API}", "claim-missing"),
         ("FailedCreatePodSandBox", "failed to set up pod network", "sandbox-error"),
+        ("FailedCreatePodSandBox", TOO_SMALL, "out-of-memory"),
     ],
 )
 def test_an_event_speaks_where_the_status_is_silent(reason: str, message: str, cause: str) -> None:

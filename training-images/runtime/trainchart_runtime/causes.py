@@ -148,7 +148,7 @@ FILE_LOCKED = Cause(
 PROGRAM_MISSING = Cause(
     "program-missing",
     "The program to run does not exist in this image, or cannot be executed.",
-    "Check the command of the model spec and that the image contains the code.",
+    "Check the command and workingDir of the model spec, and that the image contains the code.",
     RESTART_NEVER,
 )
 WRONG_ARCHITECTURE = Cause(

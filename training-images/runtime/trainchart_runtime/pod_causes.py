@@ -137,7 +137,8 @@ CONFIG_MISSING = Cause(
 )
 IMAGE_USER = Cause(
     "image-user",
-    "The container would run as root, or as a user that is not a number, and the pod's settings allow neither.",
+    "The container would run as root or as a user that is not a number, which the pod's settings do not allow, or as a "
+    "user or group that the image does not define.",
     "The message names the container. Use an image whose USER is a number other than 0, such as USER 1000:1000 in its "
     "Dockerfile, or set podSecurityContext.runAsUser to a user other than 0 that can run the program. For the run "
     "controller (container controller), set run.controller.image to the runtime image (trainchart image push "
@@ -208,8 +209,8 @@ POD_STUCK = Cause(
 )
 SANDBOX_ERROR = Cause(
     "sandbox-error",
-    "The node cannot make the pod's network or sandbox.",
-    "This is a problem of the node: kubectl describe pod, and tell the cluster's administrators.",
+    "The node cannot make the pod's network, sandbox or containers.",
+    "This is a problem of the node, such as a full disk: kubectl describe pod, and tell the cluster's administrators.",
     RESTART_WAITED_FOR,
 )
 EVICTED = Cause(

@@ -21,6 +21,7 @@ from trainchart_runtime.scheduling_words import (
     SCHEDULING_CAUSES,
     name_scheduling_cause,
 )
+from trainchart_runtime.start_words import TOO_LITTLE_MEMORY, name_start_cause
 
 MESSAGE_LIMIT = 500
 CLAIM_CAUSES = (pod_causes.VOLUME_ERROR.name, pod_causes.CLAIM_MISSING.name)
@@ -203,10 +204,10 @@ _WAITING_REASONS = {
     "RunContainerError": causes.PROGRAM_MISSING,
 }
 """Reasons of a container that waits. CrashLoopBackOff is none: the container's end says more."""
+_START_FAILURES = (pod_causes.CONFIG_MISSING, causes.PROGRAM_MISSING)
+"""Causes of reasons whose message may say that it is another one."""
 _RESUME_VOLUME = "resume"
 """Name of the volume of charts that is the claim of run.resumeRelease."""
-_NODE_PROFILE_WORDS = re.compile(r"\b(seccomp|apparmor)\b", re.IGNORECASE)
-_USER_WORDS = re.compile(r"has runAsNonRoot and image |runAsUser breaks non-root policy")
 _DRIVER_WORDS = re.compile(
     r"external-attacher of \S+ CSI driver|not found in the list of registered CSI drivers|does not contain driver "
 )
@@ -221,6 +222,7 @@ _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     ("FailedMount|FailedMapVolume|FailedAttachVolume", MISSING_CLAIM, pod_causes.CLAIM_MISSING),
     ("FailedMount", "hostPath type check failed", pod_causes.NODE_FILE_MISSING),
     ("FailedMount|FailedMapVolume|FailedAttachVolume", "", pod_causes.VOLUME_ERROR),
+    ("FailedCreatePodSandBox", TOO_LITTLE_MEMORY, causes.OUT_OF_MEMORY),
     ("FailedCreatePodSandBox|NetworkNotReady", "", pod_causes.SANDBOX_ERROR),
     *(("FailedScheduling", pattern, cause) for pattern, cause in SCHEDULING_CAUSES),
     ("Evicted", "", pod_causes.EVICTED),
@@ -255,14 +257,8 @@ def _find_waiting(status: Mapping[str, Any]) -> Optional[Problem]:
         for container in status.get(key) or ():
             waiting = (container.get("state") or {}).get("waiting") or {}
             cause = _WAITING_REASONS.get(waiting.get("reason") or "")
-            if cause and "exec format error" in (waiting.get("message") or ""):
-                cause = causes.WRONG_ARCHITECTURE
-            if cause is pod_causes.CONFIG_MISSING and "subPath" in (waiting.get("message") or ""):
-                cause = pod_causes.VOLUME_ERROR
-            elif cause is pod_causes.CONFIG_MISSING and _NODE_PROFILE_WORDS.search(waiting.get("message") or ""):
-                cause = pod_causes.NODE_FILE_MISSING
-            elif cause is pod_causes.CONFIG_MISSING and _USER_WORDS.search(waiting.get("message") or ""):
-                cause = pod_causes.IMAGE_USER
+            if cause is not None and cause in _START_FAILURES:
+                cause = name_start_cause(waiting.get("message") or "", cause)
             if cause:
                 return _problem(cause, waiting.get("message") or waiting["reason"])
     return None

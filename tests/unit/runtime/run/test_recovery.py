@@ -785,6 +785,8 @@ def test_a_set_that_is_gone_is_left_alone():
         (ContainerEnd(128, "StartError", "exec: no such file or directory"), "program-missing"),
         (ContainerEnd(255, "Error", "exec /usr/bin/python3: exec format error"), "wrong-architecture"),
         (ContainerEnd(128, "StartError", 'exec "/app/train": exec format error'), "wrong-architecture"),
+        (ContainerEnd(128, "StartError", 'error mounting "/a" to rootfs at "/b": not a directory'), "volume-error"),
+        (ContainerEnd(128, "StartError", "container init was OOM-killed (memory limit too low?)"), "out-of-memory"),
     ],
 )
 def test_a_death_is_named_by_its_evidence(last, cause):

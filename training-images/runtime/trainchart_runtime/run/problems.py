@@ -34,6 +34,7 @@ from trainchart_runtime.run.state import (
     ReportedFailures,
     RunState,
 )
+from trainchart_runtime.start_words import name_start_cause
 from trainchart_runtime.termination import FAILURES_KEPT, Failure, Termination
 
 OOM_RESTARTS = 2
@@ -273,7 +274,7 @@ def name_death(end: ContainerEnd) -> Cause:
     if "exec format error" in end.detail:
         return causes.WRONG_ARCHITECTURE
     if end.reason in _NOT_STARTABLE:
-        return causes.PROGRAM_MISSING
+        return name_start_cause(end.detail, causes.PROGRAM_MISSING)
     return causes.KILLED if end.exit_code > 128 else causes.CONTAINER_DIED
 
 

@@ -1,0 +1,38 @@
+"""Which cause a message is about a container that was not created or started: the kubelet's and the runtimes' words.
+
+Data, and the patterns that pick from it; pod_problems.py asks for a container that waits, problems.py for its end.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Sequence, Tuple
+
+from trainchart_runtime import causes, pod_causes
+from trainchart_runtime.cause import Cause
+
+TOO_LITTLE_MEMORY = r"container init was OOM-killed|memory limit too low"
+"""As runc says it of a container that does not even start within its limit, the pod's sandbox included."""
+_START_CAUSES: Sequence[Tuple[str, Cause]] = (
+    ("exec format error", causes.WRONG_ARCHITECTURE),
+    (TOO_LITTLE_MEMORY, causes.OUT_OF_MEMORY),
+    (r"subPath|error mounting .* to rootfs", pod_causes.VOLUME_ERROR),
+    (r"(?i)\b(seccomp|apparmor)\b", pod_causes.NODE_FILE_MISSING),
+    # The kubelet's, containerd's, then those of CRI-O and Docker.
+    (
+        r"has runAsNonRoot and image |runAsUser breaks non-root policy|: no (users|groups) found"
+        r"|unable to find (user|group) |no matching entries in (passwd|group) file",
+        pod_causes.IMAGE_USER,
+    ),
+    ("no command specified", causes.PROGRAM_MISSING),
+    (
+        "no space left on device|context deadline exceeded|failed to reserve container name|input/output error",
+        pod_causes.SANDBOX_ERROR,
+    ),
+)
+"""Pattern → cause, the first that is found counts."""
+
+
+def name_start_cause(message: str, otherwise: Cause) -> Cause:
+    """Return the cause that a message about a container's start is, `otherwise` where it says nothing of one."""
+    return next((cause for pattern, cause in _START_CAUSES if re.search(pattern, message)), otherwise)
