@@ -334,6 +334,14 @@ def test_a_start_without_any_known_reason_is_a_missed_deadline():
     assert (verdict.cause, verdict.pod) == ("start-deadline", "exp1-mnist-ps-0")
 
 
+def test_late_start_names_the_init_container_that_still_ran():
+    words = "its init container fetch still ran, since 2026-11-29T08:00:00Z"
+    pods = group(ps_0=pod("ps-0", is_running=False, is_held=True, start=words))
+    state = decide(PLAN, see(pods), None).state
+    verdict = decide(PLAN, see(pods, now=NOW + 1800), state).state.verdict
+    assert (verdict.cause, verdict.error, verdict.lines) == ("start-deadline", words, (f"exp1-mnist-ps-0: {words}",))
+
+
 def test_only_events_tell_why_a_pod_was_not_created():
     state = decide(PLAN, see(group(ps_0=None)), None).state
     refusal = Event("StatefulSet", "exp1-mnist-ps", "FailedCreate", "is forbidden: exceeded quota: gpus", NOW)

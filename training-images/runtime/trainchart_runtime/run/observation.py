@@ -21,6 +21,7 @@ from trainchart_runtime.pod_problems import (
     find_pod_problem,
     parse_time,
 )
+from trainchart_runtime.pod_starts import describe_start
 from trainchart_runtime.progress import METRIC_NAME_LIMIT, METRICS_KEPT, parse_metrics, parse_number, parse_whole
 from trainchart_runtime.run.queueing import QueueView, reduce_template
 from trainchart_runtime.termination import Failure, Termination, parse_failures, parse_termination
@@ -80,6 +81,8 @@ class PodView(NamedTuple):
     """Of its StatefulSet's template."""
     problem: Optional[Problem] = None
     """What keeps it from running, as far as its status tells."""
+    start: str = ""
+    """How far its start has come; empty without a node, and once its program was started."""
     claims: Sequence[str] = ()
     """Names of the claims that it mounts."""
     restarts: int = 0
@@ -213,6 +216,7 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
         gone_by=parse_time(metadata.get("deletionTimestamp")),
         revision=(metadata.get("labels") or {}).get(_REVISION_LABEL) or "",
         problem=find_pod_problem(pod),
+        start=describe_start(pod) if spec.get("nodeName") and not current.keys() & {"running", "terminated"} else "",
         claims=find_claims(pod),
         restarts=container.get("restartCount") or 0,
         ends=tuple(ends),

@@ -199,7 +199,7 @@ def _explain_missing(pod: Optional[PodView]) -> str:
         return "the pod was not created: see the events of its StatefulSet"
     if pod.is_deleting:
         return "the pod is being deleted"
-    return "the container was not started" if pod.node else "the pod was not scheduled"
+    return pod.start or ("the container was not started" if pod.node else "the pod was not scheduled")
 
 
 def _word(pod: PodView, end: ContainerEnd, run_id: str) -> Termination:
