@@ -182,6 +182,44 @@ def test_why_names_the_policy_that_keeps_pods_apart(api: SmallApi, tmp_path: Pat
     assert not of_all, "only those of the release are read"
 
 
+def share_folder(claim: str) -> list[dict[str, Any]]:
+    """Return running pods of exp1 and exp2 that keep their checkpoints in one claim."""
+    pods = [make_pod("chief-0"), make_pod("chief-0", release="exp2")]
+    for pod in pods:
+        pod["spec"]["volumes"] = [{"name": "volume-checkpoints", "persistentVolumeClaim": {"claimName": claim}}]
+        mounts = [{"name": "volume-checkpoints", "mountPath": "/checkpoints"}]
+        env = [{"name": "TRAINCHART_CHECKPOINTS_DIR", "value": "/checkpoints"}]
+        pod["spec"]["containers"][0] |= {"volumeMounts": mounts, "env": env}
+    return pods
+
+
+def count_pod_lists(api: SmallApi, folder: Path, *arguments: str) -> tuple[int, str]:
+    """Return how many times a command lists pods, and what it prints."""
+    api.requests.clear()
+    shown = run_to(api, folder, *arguments).stdout
+    return sum("/pods?" in each or each.endswith("/pods") for each in api.requests), shown
+
+
+def test_releases_in_one_checkpoint_folder_are_named(api: SmallApi, tmp_path: Path) -> None:
+    api.objects["pods"] = share_folder("team-data")
+    for command, head in (("status", "note: "), ("why", "note: ")):
+        lists, shown = count_pod_lists(api, tmp_path, command, "exp1")
+        assert f"{head}will share its checkpoint folder with exp2 once both run: exp2-mnist-chief-0 writes" in shown
+        assert lists == 2
+    lists, shown = count_pod_lists(api, tmp_path, "list")
+    assert "will share its checkpoint folder with exp1" in shown and lists == 1
+
+
+def test_status_looks_for_no_sharer_of_an_own_claim(api: SmallApi, tmp_path: Path) -> None:
+    api.objects["pods"] = share_folder("exp1-mnist-checkpoints")
+    lists, shown = count_pod_lists(api, tmp_path, "status", "exp1")
+    assert "checkpoint folder" not in shown and lists == 1
+    lists, shown = count_pod_lists(api, tmp_path, "why", "exp1")
+    assert "will share its checkpoint folder with exp2" in shown and lists == 2
+    api.objects["pods"] = make_pods()
+    assert count_pod_lists(api, tmp_path, "why", "exp1")[0] == 1
+
+
 @pytest.mark.parametrize(("result", "code"), [("Succeeded", 0), ("Failed", 10), ("Stopped", 10)])
 def test_wait_returns_how_the_run_ended(api: SmallApi, tmp_path: Path, result: str, code: int) -> None:
     end_run(api, result)

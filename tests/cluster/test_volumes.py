@@ -94,6 +94,19 @@ def test_two_releases_share_a_claim_but_no_folder(make: Make, admin: Access, nam
     whole.wait_until_running(2)
     assert in_pod(whole, 0, "cd /checkpoints && ls runs/*/ckpt") == "runs/a/ckpt\nruns/b/ckpt\n"
 
+    twin = make("twin", {"volumes": {"checkpoints": {**shared, "subPath": "runs/a"}}})
+    told = [("list",), *((command, release) for command in ("status", "why") for release in ("a", "b", "all"))]
+    assert not any("checkpoint folder" in explain(admin, namespace, *each) for each in told)
+    twin.install()
+    twin.wait_until_running(2)
+    for command in ("status", "why"):
+        assert "note: shares its checkpoint folder with twin since 20" in explain(admin, namespace, command, "a")
+        assert f"twin-{CASE}-worker-0, twin-{CASE}-worker-1 write to claim team/runs/a as well" in (
+            explain(admin, namespace, command, "a")
+        )
+        assert "with a since" in explain(admin, namespace, command, "twin")
+        assert "checkpoint folder" not in explain(admin, namespace, command, "b")
+
 
 def test_pods_of_two_nodes_for_a_claim_of_one_are_explained(make: Make, admin: Access, namespace: str) -> None:
     admin.kubectl(
@@ -104,12 +117,17 @@ def test_pods_of_two_nodes_for_a_claim_of_one_are_explained(make: Make, admin: A
     release.install()
 
     def read(_: Client) -> str | None:
-        why = admin.run([sys.executable, "-m", "trainchart", "why", "exp", "-n", namespace], check=False).stdout
+        why = explain(admin, namespace, "why", "exp")
         return why if "the claim disk is ReadWriteOnce" in why else None
 
     why = admin.wait_for(read, "the claim in trainchart why", namespace=namespace)
     assert "serves one node at a time" in why and "ReadWriteMany" in why
     assert all(f"exp-{CASE}-worker-{ordinal} on node" in why for ordinal in (0, 1))
+
+
+def explain(admin: Access, namespace: str, *command: str) -> str:
+    """Return what a command of trainchart says of a namespace, or of a release in it."""
+    return admin.run([sys.executable, "-m", "trainchart", *command, "-n", namespace], check=False).stdout
 
 
 def list_claims(client: Client, namespace: str) -> set[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from trainchart.actions.support.cluster_access import Place, open_cluster
 from trainchart.actions.support.queue_standing import Sights, add_standing
+from trainchart.cluster.checkpoint_folders import find_shared_folders
 from trainchart.cluster.diagnosis import diagnose, wants_events
 from trainchart.cluster.io.kubeconfig import is_configured
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
@@ -69,5 +70,7 @@ def _diagnose_all(api: KubernetesApi, seen: Snapshot) -> list[Report]:
             if key.namespace not in events:
                 events[key.namespace] = read_events(api, key.namespace)
             report = diagnose(key, replace(own, events=events[key.namespace]))
+        shared = find_shared_folders(report, own.pods, seen.pods)
+        report = replace(report, remarks=(*shared, *report.remarks))
         reports.append(add_standing(api, own, report, sights))
     return reports

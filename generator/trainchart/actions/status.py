@@ -11,6 +11,7 @@ from trainchart.actions.support.cluster_logs import read_last_lines
 from trainchart.actions.support.queue_standing import add_standing
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.actions.support.surroundings import add_surroundings
+from trainchart.cluster.checkpoint_folders import find_shared_folders, may_share_folder
 from trainchart.cluster.controller_rights import find_account, find_missing_rights
 from trainchart.cluster.diagnosis import diagnose, list_unknown
 from trainchart.cluster.helm_record import describe_earlier_image, describe_unfinished_upgrade
@@ -24,6 +25,7 @@ from trainchart.cluster.io.releases import (
     read_rights,
     read_secrets,
     read_training,
+    read_training_pods,
     read_unfinished_upgrade,
 )
 from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions
@@ -89,7 +91,7 @@ def explain_run(address: RunAddress) -> Report:
         remarks = (*report.remarks, *find_foreign_policies(report, seen, policies))
         unknown = (*report.unknown, *list_unknown(policies))
         report = replace(report, remarks=remarks, unknown=unknown)
-    report = _add_users(api, seen, report)
+    report = _add_sharers(api, seen, _add_users(api, seen, report), with_own_claim=True)
     is_running = report.phase == RUNNING and report.outcome is None
     if not (is_running or report.waits_long):
         return report
@@ -118,6 +120,15 @@ def _add_users(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
     return replace(report, remarks=(*remarks, *report.remarks))
 
 
+def _add_sharers(api: KubernetesApi, seen: Snapshot, report: Report, *, with_own_claim: bool = False) -> Report:
+    """Return the report with the releases that write to the same checkpoint folder, where it may be a shared one."""
+    if not may_share_folder(seen.pods, with_own=with_own_claim):
+        return report
+    pods = read_training_pods(api, report.key.namespace)
+    remarks = (*find_shared_folders(report, seen.pods, pods), *report.remarks)
+    return replace(report, remarks=remarks, unknown=(*report.unknown, *list_unknown(pods)))
+
+
 def _add_changes(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
     """Return the report with what others than Helm changed since the run began, about objects beside its pods' sets."""
     namespace = report.key.namespace
@@ -133,9 +144,9 @@ def _add_changes(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
 
 
 def _look(api: KubernetesApi, namespace: str, name: str) -> Report:
-    """Return the report of a training, with its place in the queue where it waits."""
+    """Return the report of a training, with its place in the queue, and the releases that share its checkpoints."""
     key, seen = read_training(api, namespace, name)
-    return add_standing(api, seen, diagnose(key, seen))
+    return _add_sharers(api, seen, add_standing(api, seen, diagnose(key, seen)))
 
 
 def watch_report(look: Look) -> Iterator[Report]:

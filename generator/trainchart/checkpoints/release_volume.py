@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from trainchart.check.objects import mapping_at, mappings_at
+from trainchart.cluster.checkpoint_folders import find_claim, find_mount, read_variable, training_containers
 from trainchart.cluster.snapshot import Object, has_ended, is_controllers, is_training_set, label, name_of
 from trainchart.errors import Conflict, NotFound, ToolError, TrainchartError
 from trainchart_runtime.contract import (
@@ -92,16 +93,16 @@ def _find_mounted(release: str, namespace: str, sets: Sequence[Object], image: s
     problem: TrainchartError = ToolError(f"the release {release} keeps no {contents}")
     for each in sets:
         template = mapping_at(each, "spec", "template")
-        for container in _training_containers(template):
-            folder = _read_variable(container, variable)
+        for container in training_containers(template):
+            folder = read_variable(container, variable)
             if "://" in folder:
                 problem = ToolError(
                     f"{folder} is in an object store, which this command cannot read", hint="copy it to a folder"
                 )
-            mount = _find_mount(container, folder)
+            mount = find_mount(container, folder)
             if not folder or mount is None:
                 continue
-            claim = _find_claim(template, str(mount.get("name")))
+            claim = find_claim(template, str(mount.get("name")))
             if not claim:
                 problem = ToolError(f"the {contents} of {release} are in {folder}, which is not a claim")
                 continue
@@ -109,33 +110,6 @@ def _find_mounted(release: str, namespace: str, sets: Sequence[Object], image: s
             below = "" if rest == PurePosixPath() else str(rest)
             return ReleaseVolume(release, namespace, claim, str(mount.get("subPath") or ""), below, image, template)
     raise problem
-
-
-def _training_containers(template: Object) -> Iterator[Object]:
-    containers = mappings_at(template, "spec", "containers")
-    return (each for each in containers if each.get("name") == TRAINING_CONTAINER)
-
-
-def _read_variable(container: Object, name: str) -> str:
-    found = (each.get("value") for each in mappings_at(container, "env") if each.get("name") == name)
-    return next((str(value) for value in found if value), "")
-
-
-def _find_mount(container: Object, folder: str) -> Object | None:
-    """Return the mount that a folder lies in."""
-    mounts = [
-        each
-        for each in mappings_at(container, "volumeMounts")
-        if each.get("mountPath") and PurePosixPath(folder).is_relative_to(str(each["mountPath"]))
-    ]
-    return max(mounts, key=lambda each: len(str(each["mountPath"])), default=None)
-
-
-def _find_claim(template: Object, volume: str) -> str:
-    for each in mappings_at(template, "spec", "volumes"):
-        if each.get("name") == volume:
-            return str(mapping_at(each, "persistentVolumeClaim").get("claimName") or "")
-    return ""
 
 
 def _find_images(sets: Iterable[Object], jobs: Iterable[Object]) -> Iterator[str]:
@@ -159,7 +133,7 @@ def borrow_settings(volume: ReleaseVolume, sets: Iterable[Object], jobs: Iterabl
     found = [
         (str(mapping_at(each, "metadata").get("creationTimestamp") or ""), label(each, INSTANCE_LABEL), each)
         for each in sets
-        if is_training_set(each) and any(_training_containers(mapping_at(each, "spec", "template")))
+        if is_training_set(each) and any(training_containers(mapping_at(each, "spec", "template")))
     ]
     if not found:
         return "", volume

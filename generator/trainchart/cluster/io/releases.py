@@ -41,7 +41,7 @@ def look_at_all(api: KubernetesApi, namespace: str) -> Snapshot:
     return Snapshot(
         now=time.time(),
         sets=_list_sets(api, namespace),
-        pods=_list(api, kubernetes_api.PODS, namespace, f"{TRAINING_LABEL}=true"),
+        pods=read_training_pods(api, namespace),
         records=_list(api, kubernetes_api.CONFIG_MAPS, namespace, owned),
         jobs=_list(api, kubernetes_api.JOBS, namespace, owned),
     )
@@ -171,6 +171,11 @@ def _read_named(api: KubernetesApi, kind: Kind, namespace: str, names: Sequence[
 def read_pods(api: KubernetesApi, namespace: str) -> Objects:
     """Return all pods of a namespace, with an empty one those of all namespaces."""
     return _list(api, kubernetes_api.PODS, namespace, "")
+
+
+def read_training_pods(api: KubernetesApi, namespace: str) -> Objects:
+    """Return the training pods of all releases in a namespace, with an empty one in the cluster."""
+    return _list(api, kubernetes_api.PODS, namespace, f"{TRAINING_LABEL}=true")
 
 
 def read_training(api: KubernetesApi, namespace: str, name: str) -> tuple[TrainingKey, Snapshot]:
