@@ -165,6 +165,27 @@ def test_why_shows_where_every_pod_of_a_run_that_hangs_is(api: SmallApi, tmp_pat
     assert "The last line" not in run_to(api, tmp_path, "why", "exp1").stdout
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "unable to retrieve container logs for containerd://4f0d6c1b",
+        'failed to try resolving symlinks in path "/var/log/pods/a/0.log": lstat /var/log/pods/a: no such file',
+        'failed to open log file "/var/log/pods/a/training/0.log": open /var/log/pods/a: no such file or directory',
+    ],
+)
+def test_kubelet_without_a_log_is_no_line_of_a_program(api: SmallApi, tmp_path: Path, answer: str) -> None:
+    progress = {"attempt": 1, "step": 39, "bestStep": 39, "at": time.time() - 840}
+    api.objects |= {"configmaps": [make_record(make_state("Running", progress=progress))], "jobs": [make_job()]}
+    api.logs = {"exp1-mnist-worker-0": f"{stamp(NOW)} {answer}\n", "exp1-mnist-worker-1": answer}
+    note = f"note: node node1 has no log of worker-1 any more, so its last lines are not known: {answer}. If the "
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert note in why
+    assert why[why.index("The last line of each pod:") :].splitlines()[1].endswith(f"Z  worker-0  {answer}")
+    assert why.count(answer) == 2
+    logs = run_to(api, tmp_path, "logs", "exp1")
+    assert (logs.stdout, logs.stderr.count(note)) == (f"[worker-0] {answer}\n", 1)
+
+
 def test_why_names_the_policy_that_keeps_pods_apart(api: SmallApi, tmp_path: Path) -> None:
     progress = {"attempt": 1, "step": 39, "bestStep": 39, "at": time.time() - 840}
     api.objects |= {"configmaps": [make_record(make_state("Running", progress=progress))], "jobs": [make_job()]}
@@ -491,6 +512,9 @@ def test_why_quotes_the_init_container_that_waits(api: SmallApi, tmp_path: Path)
         ". Its command: nc features:8080. It names features, and team-a has no such Service. To see what it waits"
         in why
     )
+    api.logs = {"exp1-mnist-worker-1": "unable to retrieve container logs for containerd://4f0d6c1b"}
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert "unable to" not in why and ". Its command: nc features:8080." in why
     api.logs = {"exp1-mnist-worker-1": f"{stamp(NOW)} waiting for features\n"}
     api.refused = {"services": 403}
     why = run_to(api, tmp_path, "why", "exp1").stdout

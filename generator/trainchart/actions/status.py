@@ -95,14 +95,15 @@ def explain_run(address: RunAddress) -> Report:
     is_running = report.phase == RUNNING and report.outcome is None
     if not (is_running or report.waits_long):
         return report
-    logs = read_last_lines(address.place, report)
+    logs, gone = read_last_lines(address.place, report)
     silent_since = report.progress.at if report.seems_to_hang or report.step_pause else 0.0
     repeated = describe_repeated_warnings(logs, claims_by_label(report, seen), silent_since)
     report = replace(report, remarks=(*repeated, *report.remarks))
     if not (report.seems_to_hang or report.step_pause or report.waits_long):
         return report
     last_lines = tuple(lines[-1] for lines in logs)
-    return replace(report, last_lines=last_lines, warnings=tuple(find_exceptions(logs)))
+    warnings = tuple(find_exceptions(logs))
+    return replace(report, last_lines=last_lines, warnings=warnings, log_gaps=(*report.log_gaps, *gone))
 
 
 def _add_users(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:

@@ -107,8 +107,8 @@ def describe_gaps(kept: Sequence[KeptLog], labels: Mapping[str, str]) -> Iterato
     cut = [labels[log.pod] for log in kept if log.pod in labels and LEFT_OUT in log.lines]
     if unkept:
         yield (
-            f"no lines were kept of {list_names(unkept)}: when the run ended, its pod was gone, or its log could not "
-            "be read in time"
+            f"no lines were kept of {list_names(unkept)}: when the run ended, its pod was gone, or its log was gone or "
+            "could not be read in time"
         )
     if cut:
         yield f"only some of the last lines of {list_names(cut)} were kept: {LEFT_OUT} stands for the others"

@@ -264,7 +264,7 @@ class Report:
     warnings: tuple[LogLine, ...] = ()
     """Of a run that failed: those in the kept lines of other pods; of one that seems to hang: exceptions in logs."""
     log_gaps: tuple[str, ...] = ()
-    """Of a run that failed: of which pods no lines were kept, or not all."""
+    """Of a run that failed: of which pods no lines were kept, or not all; of one that seems to hang: whose are gone."""
     remarks: tuple[str, ...] = ()
     """What does not fit together, and what that means."""
     leads: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from trainchart.reports.deaths import advise_repeated, death_lines, find_first_death, find_growth
 from trainchart.reports.hangs import advise_on_hang, explain_early_finish, explain_unwatched, find_odd_one_out
+from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import (
     FROM_PODS,
     LOCAL,
@@ -154,7 +155,7 @@ def _standing(report: Report) -> Iterator[str]:
     yield from explain_early_finish(report)
     if report.warnings and report.outcome is None:
         yield "The last exception that pods have printed, in a program that goes on:"
-        yield from (f"  {line.at[:19]}Z  {line.label}  {line.text}" for line in report.warnings)
+        yield from (f"  {_show_time(line)}  {line.label}  {line.text}" for line in report.warnings)
         yield (
             "  next: an exception in a thread ends no program, and what waits for the thread hangs: correct it, let "
             "the program end when a thread fails, and set run.noProgressTimeout, which lets such a run start again."
@@ -168,8 +169,12 @@ def _standing(report: Report) -> Iterator[str]:
         yield from explain_unwatched(report)
         yield "The last line of each pod:"
         width = max(len(line.label) for line in report.last_lines)
-        yield from (f"  {line.at[:19]}Z  {line.label:{width}}  {line.text}" for line in report.last_lines)
+        yield from (f"  {_show_time(line)}  {line.label:{width}}  {line.text}" for line in report.last_lines)
         yield from find_odd_one_out(report)
+
+
+def _show_time(line: LogLine) -> str:
+    return f"{line.at[:19]}Z" if line.at else f"{'-':20}"
 
 
 def _number(metrics: Mapping[str, float]) -> str:

@@ -332,6 +332,15 @@ def test_program_that_goes_on_without_its_controller_is_told(age: float, is_told
     assert any(line.startswith("Yet worker-0 printed after that.") for line in told) == is_told
 
 
+def test_line_without_a_time_is_shown_with_a_dash() -> None:
+    progress = {"attempt": 1, "step": 33, "bestStep": 33, "at": NOW - 840}
+    report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
+    lines = (LogLine("", "ps-0", "waiting"), LogLine(stamp(NOW), "worker-0", "step 245"))
+    told = why_lines(dataclasses.replace(report, last_lines=lines, warnings=(LogLine("", "ps-0", "ValueError: no"),)))
+    assert f"  {'-':20}  ps-0      waiting" in told and f"  {stamp(NOW)}  worker-0  step 245" in told
+    assert f"  {'-':20}  ps-0  ValueError: no" in told
+
+
 def test_controller_that_cannot_be_created_comes_first() -> None:
     words = (
         '(combined from similar events): Error creating: pods "exp1-mnist-controller-1-l49qk" is forbidden: '

@@ -23,6 +23,18 @@ _USUAL = "All log messages before absl::InitializeLog()"
 """TensorFlow prints this warning at each start."""
 
 
+_LOST_LOG = re.compile(
+    r"unable to retrieve container logs for \S+|failed to (?:try resolving symlinks in path|open log file) .*",
+    re.IGNORECASE,
+)
+"""How a kubelet answers, in place of a log that is not on its node any more, with the status of success."""
+
+
+def is_lost_log(line: str) -> bool:
+    """Return whether a line is the kubelet's, which has no log to give: the only one of its answer, without a time."""
+    return _LOST_LOG.fullmatch(line.strip()) is not None
+
+
 def clean(text: str) -> str:
     """Return one line of text without whatever a terminal would obey instead of showing it."""
     return _CONTROLS.sub("", _ESCAPES.sub("", text)) if not text.isprintable() else text

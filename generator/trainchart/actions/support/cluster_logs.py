@@ -30,12 +30,15 @@ from trainchart.errors import ClusterError, Forbidden, NotFound, Unauthorized, U
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import PodReport, Report
 from trainchart_runtime.contract import LOG_LINES_KEPT, TRAINING_CONTAINER
+from trainchart_runtime.log_text import is_lost_log, shorten
 from trainchart_runtime.run.judge import list_names
 
 _READERS = 8
 _LAST_LINES_OF = 16
 """Pods."""
 _POLL_SECONDS = 1.0
+_ANSWER_SHOWN = 160
+"""Characters of a kubelet's answer."""
 
 
 def read_cluster_logs(place: Place, release: str, wanted: LogsFilter, note: Callable[[str], None]) -> Iterator[LogLine]:
@@ -58,15 +61,18 @@ def read_cluster_logs(place: Place, release: str, wanted: LogsFilter, note: Call
     return iter(_read_kept(wanted, seen, report, note))
 
 
-def read_last_lines(place: Place, report: Report) -> list[list[LogLine]]:
-    """Return the last lines of each of the first pods of a release; nothing of those that cannot be read."""
+def read_last_lines(place: Place, report: Report) -> tuple[list[list[LogLine]], tuple[str, ...]]:
+    """Return the last lines of each of the first pods of a release, and of which pods the logs are gone.
+
+    There is nothing of those that cannot be read.
+    """
     api, namespace = open_cluster(place)
     pods = [pod for pod in report.pods or () if pod.node][:_LAST_LINES_OF]
+    reader = _Reader(api, namespace, lambda text: None)
     with suppress(ClusterError):
-        return [
-            lines for lines in _Reader(api, namespace, lambda text: None).read(pods, {}, "", LOG_LINES_KEPT) if lines
-        ]
-    return []
+        lines = [each for each in reader.read(pods, {}, "", LOG_LINES_KEPT) if each]
+        return lines, tuple(reader.gone)
+    return [], ()
 
 
 def _choose(wanted: LogsFilter, report: Report) -> list[PodReport]:
@@ -126,6 +132,8 @@ class _Reader:
     namespace: str
     note: Callable[[str], None]
     noted: set[str] = field(default_factory=set)
+    gone: list[str] = field(default_factory=list)
+    """That the logs of pods are gone, a line for each."""
 
     def read(
         self, pods: list[PodReport], newest: Mapping[str, str], since: str, tail: int | None
@@ -164,9 +172,27 @@ class _Reader:
                 # The log of the container before may have been cleaned up already.
                 if not is_previous or _is_failed_read(error):
                     return error
-            else:
-                lines += (line for line in (parse_line(pod.label, each) for each in raw) if line.at >= since)
+                continue
+            parsed = [parse_line(pod.label, each) for each in raw]
+            lines += (line for line in parsed if line.at >= since and not _is_lost(line))
+            lost = next(filter(_is_lost, parsed), None)
+            if lost is not None and not is_previous:
+                self._note_gone(pod, lost.text)
         return lines
+
+    def _note_gone(self, pod: PodReport, answer: str) -> None:
+        words = (
+            f"node {pod.node} has no log of {pod.label} any more, so its last lines are not known: "
+            f"{shorten(answer.strip(), _ANSWER_SHOWN)}. If the cluster collects logs, look there"
+        )
+        if words not in self.gone:
+            self.gone.append(words)
+            self.note(f"note: {words}")
+
+
+def _is_lost(line: LogLine) -> bool:
+    """Return whether a line is the kubelet's, in place of a log that is gone: those of programs have a time."""
+    return not line.at and is_lost_log(line.text)
 
 
 def _is_failed_read(error: ClusterError) -> bool:

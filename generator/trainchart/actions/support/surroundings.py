@@ -50,8 +50,12 @@ def add_surroundings(api: KubernetesApi, seen: Snapshot, report: Report) -> Snap
 
 
 def _read_last_line(api: KubernetesApi, namespace: str, wait: InitWait) -> str:
-    """Return the last line that a container has printed; "" where there is none, or it may not be read."""
+    """Return the last line that a container has printed; "" where there is none, or it may not be read.
+
+    A line without a time is the kubelet's, whose node has no log of the container any more.
+    """
     with suppress(ClusterError):
         lines = api.read_log(wait.pod, namespace, wait.container, tail=1)
-        return parse_line("", lines[-1]).text if lines else ""
+        line = parse_line("", lines[-1]) if lines else None
+        return line.text if line and line.at else ""
     return ""
