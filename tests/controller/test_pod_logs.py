@@ -52,6 +52,14 @@ def test_last_lines_of_second_pod_of_a_role_are_kept(api: FakeApi, decide: Any) 
     }
 
 
+def test_kubelets_answer_in_place_of_a_log_is_not_kept(api: FakeApi, decide: Any) -> None:
+    lost = b"unable to retrieve container logs for containerd://4f0d6c1b"
+    api.pod_logs = {(f"{WORKER}-1", "true"): lost, (f"{WORKER}-1", "false"): b"ValueError: no\n"}
+    api.pod_logs |= {(f"{CHIEF}-0", "false"): lost, (f"{WORKER}-0", "false"): b"reading\n" + lost + b"\n"}
+    kept = decide("worker-1", causes.PROGRAM_ERROR)
+    assert kept == {f"{WORKER}-1": ["ValueError: no"], f"{WORKER}-0": ["reading", lost.decode()]}
+
+
 def test_of_a_pod_that_has_succeeded_the_programs_lines_are_kept(api: FakeApi, decide: Any) -> None:
     steps = b"".join(b"step %d\n" % number for number in range(500))
     api.pod_logs = {(f"{CHIEF}-0", "true"): steps, (f"{CHIEF}-0", "false"): b"has finished\n"}

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence
 from trainchart_controller.api import Api, ApiError
 from trainchart_runtime.contract import LOG_LINES_KEPT, TRAINING_CONTAINER
 from trainchart_runtime.kept_logs import PODS_KEPT, keep_lines, share_room
-from trainchart_runtime.log_text import visible_line
+from trainchart_runtime.log_text import is_lost_log, visible_line
 from trainchart_runtime.run.observation import PodView
 
 _SECONDS = 3.0
@@ -75,7 +75,7 @@ def _read_texts(connect: Callable[[], Api], path: str, until: float) -> List[byt
             text = connect().read_end(f"{path}?{query}", seconds, _END_LIMIT)
         except ApiError:
             continue
-        if text not in texts:
+        if text not in texts and not is_lost_log(text.decode("utf-8", "replace")):
             texts.insert(0, text)
     return texts
 
