@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.json_documents import parse_json
+from trainchart.secret_copies import ANY_COPY, find_originals, list_copy_patterns
 from trainchart.secret_names import HARMLESS_NAMES, SECRET_NAMES, TOKEN_NAMES
 
 _LARGEST = 1024 * 1024
@@ -165,11 +166,13 @@ def find_chart_secret(path: str, content: bytes) -> FoundSecret | None:
 
 
 def find_secret_name(path: str) -> str:
-    """Return what a file of this name holds by all experience; empty for names that do not tell."""
+    """Return what a file of this name, or what it is a copy of, holds by all experience; empty where nothing tells."""
     lowered = path.lower()
-    if _matches_any(HARMLESS_NAMES, lowered):
+    names = (lowered, *find_originals(lowered))
+    if any(_matches_any(HARMLESS_NAMES, name) for name in names):
         return ""
-    return next((title for title, patterns in SECRET_NAMES.items() if _matches_any(patterns, lowered)), "")
+    kinds = SECRET_NAMES.items()
+    return next((title for name in names for title, patterns in kinds if _matches_any(patterns, name)), "")
 
 
 def find_secret_content(path: str, content: bytes) -> FoundSecret | None:
@@ -185,7 +188,9 @@ def find_secret_content(path: str, content: bytes) -> FoundSecret | None:
         return FoundSecret(title, 1)
     if _is_kubernetes_secret(content):
         return FoundSecret(_KUBERNETES, 1)
-    if _matches_any(TOKEN_NAMES, path.lower()) and re.fullmatch(rb"\s*[!-~]{8,512}\s*", content):
+    lowered = path.lower()
+    may_be_token = any(_matches_any(TOKEN_NAMES, name) for name in (lowered, *find_originals(lowered)))
+    if may_be_token and re.fullmatch(rb"\s*[!-~]{8,512}\s*", content):
         return FoundSecret("a token", 1)
     return None
 
@@ -205,7 +210,9 @@ def _find_forms(content: bytes) -> dict[int, str]:
 
 def dump_docker_ignore() -> str:
     """Return the .dockerignore that leaves out what find_secret_name knows, for builds without this program."""
-    patterns = [f"**/{_any_case(pattern.rstrip('/'))}" for held in SECRET_NAMES.values() for pattern in held]
+    names = [pattern.rstrip("/") for held in SECRET_NAMES.values() for pattern in held]
+    copies = dict.fromkeys(copy for name in names for copy in list_copy_patterns(name) if copy not in names)
+    patterns = [f"**/{_any_case(name)}" for name in (*names, *ANY_COPY, *copies)]
     shared = [f"!**/{_any_case(pattern)}" for pattern in HARMLESS_NAMES]
     head = "# Passwords and keys, by the names in generator/trainchart/secret_names.py; a test compares the two."
     return "\n".join((head, *patterns, *shared, ""))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 SECRET_NAMES: Mapping[str, tuple[str, ...]] = {
-    "variables with passwords": (".env", ".env.*", "*.env", ".envrc", ".flaskenv"),
+    "variables with passwords": (".env", ".env.*", ".env-*", ".env_*", "*.env", ".envrc", ".flaskenv"),
     "a private key": (
         *("*.pem", "*.key", "*.ppk", "*.p8", "*.pk8", "*.pvk", "*_rsa", "*_dsa", "*_ecdsa", "*_ed25519"),
         *("id_rsa.*", "id_dsa.*", "id_ecdsa.*", "id_ed25519.*", "id_*_sk", "ssh_host_*_key", "secring.*", "*.ovpn"),
@@ -18,7 +18,17 @@ SECRET_NAMES: Mapping[str, tuple[str, ...]] = {
     ),
     "a key store": (
         *("*.p12", "*.pfx", "*.jks", "*.jceks", "*.bks", "*.keystore", "*.kdb", "*.kdbx", "*.psafe3", "*.keychain"),
-        *("*.keychain-db", "*.keytab", "krb5cc*", "*.ccache", "wallet.dat", "key3.db", "key4.db", "logins.json"),
+        *(
+            "*.keychain-db",
+            "*.keytab",
+            "krb5cc*",
+            "*.ccache",
+            "wallet.dat",
+            "key3.db",
+            "key4.db",
+            "logins.json",
+            "keyrings/*.keyring",
+        ),
         *("*.agilekeychain/", "*.opvault/", ".password-store/"),
     ),
     "the login of a server": (
@@ -26,6 +36,7 @@ SECRET_NAMES: Mapping[str, tuple[str, ...]] = {
         *(".ftpconfig", "sftp-config.json", ".vscode/sftp.json", ".remote-sync.json", ".smbcredentials", "*.htpasswd"),
         *("htpasswd", ".passwd", "passwd", ".hg/hgrc", "gh/hosts.yml", "glab-cli/config.yml", ".config/hub"),
         *("filezilla.xml", "sitemanager.xml", "recentservers.xml", "ngrok.yml", "cookies.txt", "cookies.sqlite"),
+        *(".git-credential-cache/", ".subversion/auth/", ".msmtprc", ".fetchmailrc", ".credentials"),
         *(".idea/datasources.local.xml", ".idea/webservers.xml", ".idea/deployment.xml", ".jupyter/", ".cloudflared/"),
     ),
     "the login of a database": (
@@ -35,7 +46,7 @@ SECRET_NAMES: Mapping[str, tuple[str, ...]] = {
     "the login of a package index": (
         *(".pypirc", "pip.conf", "pip.ini", ".npmrc", ".yarnrc.yml", "pypoetry/auth.toml", "uv/credentials/"),
         *(".cargo/credentials", ".m2/settings.xml", "settings-security.xml", ".gradle/gradle.properties"),
-        *(".gem/credentials",),
+        *(".gem/credentials", "composer/auth.json", ".composer/auth.json", ".jfrog/", ".continuum/"),
     ),
     "the login of a cloud": (
         *("credentials", "credentials.json", "credentials.y*ml", "credentials.toml", "credentials.ini"),
@@ -44,9 +55,12 @@ SECRET_NAMES: Mapping[str, tuple[str, ...]] = {
         *("accesstokens.json", "msal_token_cache.*", "azureprofile.json", "client_secret*.json"),
         *("service-account*.json", "service_account*.json", "*-service-account.json", "*_service_account.json"),
         *(".s3cfg", ".s3cfg-*", ".boto", ".passwd-s3fs", "passwd-s3fs", "rclone.conf", ".rclone.conf"),
-        *(".databrickscfg", "doctl/config.y*ml", "hcloud/cli.toml"),
+        *(".databrickscfg", ".databricks/token-cache.json", "doctl/config.y*ml", "hcloud/cli.toml", "scw/config.yaml"),
+        *(".linode-cli", ".vultr-cli.yaml", ".ovh.conf", "openstack/clouds.y*ml", ".saml2aws"),
         *(
             ".aws/",
+            ".aws-vault/",
+            ".awsvault/",
             ".azure/",
             ".gcloud/",
             ".config/gcloud/",
@@ -65,10 +79,23 @@ SECRET_NAMES: Mapping[str, tuple[str, ...]] = {
         ".dockerconfigjson",
         "*.dockerconfigjson",
         "containers/auth.json",
+        "helm/registry/config.json",
         ".docker/",
     ),
     "a token of a machine learning service": (
         *("kaggle.json", "huggingface/token", "huggingface/stored_tokens", "wandb/settings", ".comet.config"),
+        *(
+            ".dvc/config.local",
+            ".dvc/tmp/",
+            "gdrive-user-credentials.json",
+            ".modal.toml",
+            ".ngc/",
+            ".runpod/",
+            ".beam/",
+        ),
+        *(".paperspace/", ".lambda_cloud/", "vast_api_key", ".vast_api_key", "roboflow/config.json", "dagshub/tokens"),
+        *(".metaflowconfig/", ".prefect/profiles.toml", ".polyaxon/", "replicate/hosts", ".cdsapirc", ".ecmwfapirc"),
+        *(".urs_cookies", ".codex/auth.json", ".claude/.credentials.json", "oauth_creds.json"),
         *("clearml.conf", ".kaggle/", ".huggingface/", ".config/wandb/", ".neptune/", ".lightning/", ".determined/"),
     ),
     "the state or the variables of Terraform": (
@@ -81,11 +108,14 @@ SECRET_NAMES: Mapping[str, tuple[str, ...]] = {
         *(".vault-token", "*vault_pass", "*vault_pass.txt", "*vault-pass*", "*vault_password*"),
         *("password.txt", "passwords.txt", "passwords.csv"),
     ),
-    "the history of a shell": (".*_history",),
+    "the history of a shell": (".*_history", "profile_default/history.sqlite"),
 }
 """What such a file holds, to the patterns of its names."""
 
-HARMLESS_NAMES = ("*.example", "*.sample", "*.template", "*.dist", "*.tmpl", "*.pub", "*.py", "*.pyi")
+HARMLESS_NAMES = (
+    *("*.example", "*.sample", "*.template", "*.dist", "*.tmpl", "*.pub", "*.py", "*.pyi"),
+    *(".env?example", ".env?sample", ".env?template"),
+)
 """Files that are meant to be shared, or code, whatever else their names say. What they hold still counts."""
 
 TOKEN_NAMES = (

@@ -30,7 +30,31 @@ service-account.json service_account-prod.json .s3cfg .boto rclone.conf .config/
 huggingface/stored_tokens wandb/settings .config/wandb/settings .comet.config clearml.conf terraform.tfstate
 terraform.tfstate.backup prod.tfvars .terraformrc secrets.yaml secrets.yml secret.yaml Secrets.YAML secrets.json
 secrets.toml .streamlit/secrets.toml .secrets .vault-token .vault_pass .vault_pass.txt password.txt .bash_history
-.python_history .config/gh/hosts.yml
+.python_history .config/gh/hosts.yml .dvc/config.local .dvc/tmp/gdrive-user-credentials.json .modal.toml .ngc/config
+.lightning/credentials.json .runpod/config.toml .paperspace/config.json .lambda_cloud/lambda_keys vastai/vast_api_key
+.roboflow/roboflow/config.json .cdsapirc .prefect/profiles.toml .metaflowconfig/config.json .codex/auth.json
+.claude/.credentials.json .aws-vault/keys/x .saml2aws openstack/clouds.yaml .databricks/token-cache.json
+.git-credential-cache/x .subversion/auth/svn.simple/x keyrings/login.keyring .composer/auth.json
+helm/registry/config.json .env-prod .env_prod .ipython/profile_default/history.sqlite
+"""
+COPIES = """
+.netrc~|.netrc.bak|.netrc.save|.netrc.swp|..netrc.swp|.pgpass.bak|.pgpass~|id_rsa (1)|id_rsa~|id_rsa copy|id_rsa.1
+.env~|.env.old|.env.swp|.env.save|.env (copy)|.env - Copy|Copy of .env|Copy of credentials.json|#.env#|prod.env.bak
+credentials.json.orig|credentials.json~|credentials (1).json|credentials copy.json|credentials - Copy (2).json
+.~lock.credentials.csv#|~$credentials.json|kaggle.json.1|kaggle.json.~1~|.kaggle.json.swp|.id_rsa.swo|kaggle copy 2.json
+Kaggle (1).JSON|server.key.bak|.pypirc.rpmsave|.s3cfg.bak|.s3cfg.bak.1
+.ssh.bak/id|.ssh (1)/config|.aws~/config|.docker.old/config.json|.kube_backup/config|secrets.yaml.bak
+secrets (1).yaml|pgpass (1).conf|rclone.conf.disabled|.kaggle/kaggle.json.gz|.netrc.zip|.ssh.tar.gz
+terraform (1).tfstate|.bash_history.bak
+"""
+MORE_COPIES = """
+server.key-old|key.pem.2026-11-29|key.pem.20261129|key.pem.gz|credentials-old.json|kaggle_backup.json|secrets.bak.yaml
+wandb (1)/settings|deploy_rsa.1|.env.bak.1~|kubeconfig (1)
+"""
+HARMLESS_COPIES = """
+environment.yaml|environment.yaml.bak|.env.example~|.env.example.bak|.env.sample.orig|id_rsa.pub.bak|id_rsa.pub (1)
+secrets.py~|train (1).py|notes copy.txt|model.keras.bak|config (1).json|data.csv.gz|Copy of README.md|.env-example
+.env_sample|.env-template|docker.bak/config.json|checkpoint-1000|data (1)/x.csv|#train.py#
 """
 OTHER_NAMES = """
 train.py env.py environment.yaml keys.py data/monkey ssh/readme config.json model/config.json tokenizer.json
@@ -54,6 +78,23 @@ def test_files_that_hold_secrets_are_known_by_name(path: str) -> None:
 def test_other_names_say_nothing(path: str) -> None:
     assert not find_secret_name(path)
     assert find_secret(path, b"{}\n") is None
+
+
+@pytest.mark.parametrize("path", (COPIES.strip() + MORE_COPIES.rstrip()).replace("\n", "|").split("|"))
+def test_copies_and_backups_of_secrets_are_known_by_name(path: str) -> None:
+    assert find_secret_name(path)
+    assert find_secret_name(f"a/b (1)/{path}")
+
+
+@pytest.mark.parametrize("path", HARMLESS_COPIES.strip().replace("\n", "|").split("|"))
+def test_copies_of_other_files_say_nothing(path: str) -> None:
+    assert not find_secret_name(path)
+
+
+@pytest.mark.parametrize("char", ["~", " (1)", ".bak", "#", " ", ".", "-old", "copy of ", "/", "~/"])
+@pytest.mark.timeout(10)
+def test_no_name_makes_the_search_for_copies_slow(char: str) -> None:
+    find_secret_name(char * 500_000)
 
 
 BASE64 = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
@@ -224,7 +265,20 @@ def test_what_training_code_usually_holds_passes(path: str, text: str) -> None:
     assert find_secret(path, text.encode()) is None
 
 
-@pytest.mark.parametrize("path", ["token", ".token", "hub/token.txt", "API_KEY", "wandb_api_key.txt", "db_password"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "token",
+        "token.bak",
+        "token (1)",
+        "db_password~",
+        ".token",
+        "hub/token.txt",
+        "API_KEY",
+        "wandb_api_key.txt",
+        "db_password",
+    ],
+)
 def test_a_single_word_in_a_file_called_token_is_one(path: str) -> None:
     assert find_secret(path, LETTERS[:20].encode() + b"\n") == FoundSecret("a token", 1)
 
@@ -250,7 +304,8 @@ def test_builds_with_docker_alone_leave_the_same_names_out() -> None:
     assert text == dump_docker_ignore()
     rules = parse_ignore_rules(text)
     for folder in ("", "examples/mnist/"):
-        assert [name for name in NAMES.split() if not rules.ignores(folder + name)] == []
+        secret = (*NAMES.split(), *COPIES.strip().replace("\n", "|").split("|"))
+        assert [name for name in secret if not rules.ignores(folder + name)] == []
         assert [name for name in OTHER_NAMES.split() if rules.ignores(folder + name)] == []
     ours = [path.relative_to(ROOT).as_posix() for path in (ROOT / "training-images").rglob("*")]
     assert [path for path in ours if rules.ignores(path) and "__pycache__" not in path] == []
