@@ -74,6 +74,16 @@ def worker(**settings: Any) -> dict[str, Any]:
     return {"roles": {"worker": settings}}
 
 
+def make_init(command: str) -> dict[str, Any]:
+    return {
+        "name": "fetch",
+        "image": f"{REGISTRY_HOST}/ml/digits:1.0.0",
+        "command": ["sh", "-c", command],
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}},
+    }
+
+
 CASES = {
     # Those that wait for a deadline come first, and wait while the others are installed.
     "deadline": Case(
@@ -97,16 +107,13 @@ CASES = {
         "init container fetch ended with exit code 3: ",
         values=worker(
             command=SLEEP,
-            initContainers=[
-                {
-                    "name": "fetch",
-                    "image": f"{REGISTRY_HOST}/ml/digits:1.0.0",
-                    "command": ["sh", "-c", "exit 3"],
-                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-                    "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}},
-                }
-            ],
+            initContainers=[make_init("exit 3")],
         ),
+    ),
+    "init-waits": Case(
+        "start-deadline",
+        r"^its init container fetch still ran, since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$",
+        values=worker(command=SLEEP, initContainers=[make_init("exec sleep 600")]),
     ),
     "quota": Case(
         "quota-exceeded",
