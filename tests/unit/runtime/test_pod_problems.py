@@ -90,6 +90,17 @@ ON_A_FILE = (
     f'{START}error during container init: error mounting "/kubelet/pods/6b24/volumes/kubernetes.io~empty-dir/a" to '
     'rootfs at "/app/train.py": not a directory: unknown'
 )
+OLD_DRIVER = (
+    f"{START}error during container init: error running prestart hook #0: exit status 1, stdout: , stderr: "
+    "Auto-detected mode as 'legacy'\nnvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.8, "
+    "please update your driver to a newer version, or use an earlier cuda container: unknown"
+)
+NO_CDI = (
+    "failed to create containerd task: failed to create shim task: OCI runtime create failed: could not apply "
+    "required modification to OCI specification: error modifying OCI spec: failed to inject CDI devices: unresolvable "
+    "CDI devices management.nvidia.com/gpu=0: unknown"
+)
+NO_DEVICE = "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu"
 TOO_SMALL = f"{START}container init was OOM-killed (memory limit too low?): unknown"
 PORTS = "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."
 
@@ -208,6 +219,11 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
         (waiting("RunContainerError", f'{START}exec: "/app/a": exec format error'), "wrong-architecture", "/app/a"),
         (waiting("RunContainerError", f'{START}exec: "/app/a": permission denied'), "program-missing", "/app/a"),
         (waiting("RunContainerError", ON_A_FILE), "volume-error", "not a directory"),
+        (waiting("RunContainerError", OLD_DRIVER), "device-error", "cuda>=12.8"),
+        (waiting("RunContainerError", NO_CDI), "device-error", "nvidia.com/gpu=0"),
+        (waiting("CreateContainerError", f"{CREATE}CDI device injection failed"), "device-error", "injection"),
+        (pod_of(phase="Failed", reason="UnexpectedAdmissionError", message=NO_DEVICE), "device-error", "unhealthy"),
+        (pod_of(phase="Failed", reason="UnexpectedAdmissionError", message="no memory"), "admission-refused", "no m"),
         (waiting("RunContainerError", TOO_SMALL), "out-of-memory", "limit too low"),
         (init_container(terminated={"exitCode": 1, "reason": "Error"}), "init-failed", "fetch ended with exit code 1"),
         (

@@ -96,6 +96,15 @@ NODE_FILE_MISSING = Cause(
     "the values do not ask for, a policy or a webhook has added: its owner can take it back.",
     RESTART_WAITED_FOR,
 )
+DEVICE_ERROR = Cause(
+    "device-error",
+    "The node cannot give the container the GPU or other device that it asks for.",
+    "The message says why. unsatisfied condition: cuda>=VERSION means that the node's driver is too old for the image: "
+    "use an image with an earlier CUDA, or choose nodes with a newer driver (nodeSelector). Anything else is a problem "
+    "of the node's driver or device plugin: have the cluster's administrators check it (nvidia-smi on the node). Until "
+    "then keep new pods away (kubectl cordon NODE) and delete the pod.",
+    RESTART_WAITED_FOR,
+)
 CLAIM_DELETED = Cause(
     "claim-deleted",
     "A claim that the pod needs is being deleted, which cannot be undone: its data go with the last pod that uses it.",

@@ -21,7 +21,7 @@ from trainchart_runtime.scheduling_words import (
     SCHEDULING_CAUSES,
     name_scheduling_cause,
 )
-from trainchart_runtime.start_words import TOO_LITTLE_MEMORY, name_start_cause
+from trainchart_runtime.start_words import LOST_DEVICES, TOO_LITTLE_MEMORY, name_start_cause
 
 MESSAGE_LIMIT = 500
 CLAIM_CAUSES = (pod_causes.VOLUME_ERROR.name, pod_causes.CLAIM_MISSING.name)
@@ -247,6 +247,8 @@ def _find_disruption(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Optio
     reason = status.get("reason") or ""
     if reason.startswith("OutOf"):
         return _problem(pod_causes.ADMISSION_REFUSED, status.get("message") or reason)
+    if reason == "UnexpectedAdmissionError" and re.search(LOST_DEVICES, status.get("message") or ""):
+        return _problem(pod_causes.DEVICE_ERROR, status["message"])
     if reason in _STATUS_REASONS:
         return _problem(_STATUS_REASONS[reason], status.get("message") or reason)
     return None

@@ -13,9 +13,12 @@ from trainchart_runtime.cause import Cause
 
 TOO_LITTLE_MEMORY = r"container init was OOM-killed|memory limit too low"
 """As runc says it of a container that does not even start within its limit, the pod's sandbox included."""
+LOST_DEVICES = r"number of devices unavailable|healthy devices|Allocate failed due to rpc error"
+"""As the kubelet says it of a pod that came to a node with fewer GPUs than it had told the scheduler."""
 _START_CAUSES: Sequence[Tuple[str, Cause]] = (
     ("exec format error", causes.WRONG_ARCHITECTURE),
     (TOO_LITTLE_MEMORY, causes.OUT_OF_MEMORY),
+    (r"nvidia-container-cli|CDI devices?\b", pod_causes.DEVICE_ERROR),
     (r"subPath|error mounting .* to rootfs", pod_causes.VOLUME_ERROR),
     (r"(?i)\b(seccomp|apparmor)\b", pod_causes.NODE_FILE_MISSING),
     # The kubelet's, containerd's, then those of CRI-O and Docker.

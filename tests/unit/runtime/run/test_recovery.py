@@ -786,6 +786,7 @@ def test_a_set_that_is_gone_is_left_alone():
         (ContainerEnd(255, "Error", "exec /usr/bin/python3: exec format error"), "wrong-architecture"),
         (ContainerEnd(128, "StartError", 'exec "/app/train": exec format error'), "wrong-architecture"),
         (ContainerEnd(128, "StartError", 'error mounting "/a" to rootfs at "/b": not a directory'), "volume-error"),
+        (ContainerEnd(128, "StartError", "nvidia-container-cli: initialization error: nvml error"), "device-error"),
         (ContainerEnd(128, "StartError", "container init was OOM-killed (memory limit too low?)"), "out-of-memory"),
     ],
 )
