@@ -10,17 +10,20 @@ from __future__ import annotations
 import hashlib
 import os
 import resource
+import select
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from trainchart.host.files import READ_LIMIT
 
 _TIMEOUT_SECONDS = 30.0
+_PIECE = 2**16
+"""Bytes of what git prints that are read at once."""
 _SEARCH_SECONDS = 30.0
 """For the committed content of all files together."""
 _MEMORY_LIMIT = 2 * 1024**3
@@ -60,60 +63,77 @@ class _Repository:
         """Return what git prints in `folder`; None where it fails."""
         return _as_text(self.read(folder, *arguments))
 
-    def read(self, folder: Path, *arguments: str) -> bytes | None:
-        """Return the bytes that git prints in `folder`; None where it fails."""
+    def read(self, folder: Path, *arguments: str, limit: int | None = None) -> bytes | None:
+        """Return the bytes that git prints in `folder`; None where it fails, or prints more than `limit`."""
         place = ("--git-dir", str(self.shadow), "--work-tree", str(self.work_tree))
-        return _ask_git(("-C", str(folder), *place, *arguments), self.environment)
+        return _ask_git(("-C", str(folder), *place, *arguments), self.environment, limit)
+
+
+class _TimedOutError(Exception):
+    """Git took too long. It is not asked again: each further question may take as long."""
 
 
 def read_commit(folder: Path, *, without: Iterable[Path] = ()) -> CommitInfo | None:
-    """Return the last commit that touched `folder`; None where git is missing or knows no commit of it.
+    """Return the last commit that touched `folder`; None where git is missing, knows no commit of it, or hangs.
 
-    It is not dirty for changes of the files `without`, given by absolute path.
+    It is not dirty for changes of the files `without`, given by absolute path. It is dirty where git cannot tell in
+    time whether files have changed.
     """
-    with _open_repository(folder) as repository:
+    with suppress(_TimedOutError), _open_repository(folder) as repository:
         if repository is None:
             return None
         # The last commit of the folder, not of the repository: an unrelated commit must not change the archive.
         # A user's log.showSignature would put what gpg says before it.
         shown = repository.run(folder, "log", "-1", "--no-show-signature", "--format=%H %ct", "--", ".")
-        if not shown:
+        commit, _, epoch = (shown or "").partition(" ")
+        if not (epoch.isascii() and epoch.isdecimal()):  # a commit may state no time
             return None
-        commit, _, epoch = shown.partition(" ")
         passed_over = (os.path.relpath(path, folder.resolve()) for path in sorted(without))
         excluded = (f":(exclude,literal){path}" for path in passed_over if not path.startswith(os.pardir))
         # A submodule has a configuration of its own, which git would read to look inside.
         status = ("status", "--porcelain", "--ignore-submodules=all", "--", ".", *excluded)
-        changed = repository.run(folder, *status)
-        return CommitInfo(commit, int(epoch), is_dirty=changed is None or bool(changed))
+        try:
+            # The first change says it: the list of all may be larger than the memory.
+            is_clean = repository.read(folder, *status, limit=0) == b""
+        except _TimedOutError:
+            is_clean = False
+        return CommitInfo(commit, int(epoch), is_dirty=not is_clean)
+    return None
 
 
 def describe_commit(folder: Path) -> str:
     """Return the nearest tag and the commits since, or the commit where there is no tag; empty without git."""
-    with _open_repository(folder) as repository:
+    with suppress(_TimedOutError), _open_repository(folder) as repository:
         return (repository.run(folder, "describe", "--always", "--tags") if repository else None) or ""
+    return ""
 
 
 def find_committed(folder: Path, wanted: Mapping[str, str]) -> dict[str, bytes]:
     """Return the content of each path in `folder` whose sha256 is `wanted`, as far as its last commits hold it."""
     found: dict[str, bytes] = {}
     end = time.monotonic() + _SEARCH_SECONDS
-    with _open_repository(folder) as repository:
+    with suppress(_TimedOutError), _open_repository(folder) as repository:
         for path, sha256 in wanted.items() if repository else ():
             assert repository is not None
             if time.monotonic() > end:
                 break
-            commits = repository.run(folder, "rev-list", f"--max-count={_COMMITS_SEARCHED}", "HEAD", "--", path)
-            for commit in (commits or "").split():
-                # Of a few packed bytes, git makes gigabytes.
-                size = repository.run(folder, "cat-file", "-s", f"{commit}:./{path}")
-                if not size or not size.isdecimal() or int(size) > READ_LIMIT:
-                    continue
-                content = repository.read(folder, "cat-file", "blob", f"{commit}:./{path}")
-                if content is not None and hashlib.sha256(content).hexdigest() == sha256:
-                    found[path] = content
-                    break
+            content = _find_content(repository, folder, path, sha256)
+            if content is not None:
+                found[path] = content
     return found
+
+
+def _find_content(repository: _Repository, folder: Path, path: str, sha256: str) -> bytes | None:
+    commits = repository.run(folder, "rev-list", f"--max-count={_COMMITS_SEARCHED}", "HEAD", "--", path)
+    for commit in (commits or "").split()[:_COMMITS_SEARCHED]:
+        # Of a few packed bytes, git makes gigabytes.
+        size = repository.run(folder, "cat-file", "-s", f"{commit}:./{path}")
+        if not size or not size.isdecimal() or int(size) > READ_LIMIT:
+            continue
+        content = repository.read(folder, "cat-file", "blob", f"{commit}:./{path}")
+        if content is not None and hashlib.sha256(content).hexdigest() == sha256:
+            return content
+    return None
 
 
 @contextmanager
@@ -157,7 +177,7 @@ def _write_config(object_format: str, settings: str) -> str:
 
 
 def _run_git(arguments: Iterable[str], environment: Mapping[str, str]) -> str | None:
-    """Return the text that git prints; None where it fails, is missing, or takes too long."""
+    """Return the text that git prints; None where it fails, is missing, or prints too much."""
     return _as_text(_ask_git(arguments, environment))
 
 
@@ -178,18 +198,45 @@ def lower_limit(kind: int, most: int) -> None:
     resource.setrlimit(kind, (most, most))
 
 
-def _ask_git(arguments: Iterable[str], environment: Mapping[str, str]) -> bytes | None:
+def _ask_git(arguments: Iterable[str], environment: Mapping[str, str], limit: int | None = None) -> bytes | None:
+    """Return what git prints; None where it fails, is missing, or prints more than `limit`, by default READ_LIMIT.
+
+    Raises _TimedOutError.
+    """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    end = time.monotonic() + _TIMEOUT_SECONDS
     try:
-        done = subprocess.run(
+        started = subprocess.Popen(
             ["git", *arguments],
             env={**inherited, **_ENVIRONMENT, **environment},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT_SECONDS,
-            check=False,
-            preexec_fn=limit_memory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=limit_memory,  # noqa: PLW1509  # takes no lock
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, ValueError):  # a name with a NUL byte
         return None
-    return done.stdout if done.returncode == 0 else None
+    with started:
+        try:
+            assert started.stdout is not None
+            printed = _read_until(started.stdout.fileno(), READ_LIMIT if limit is None else limit, end)
+            if printed is None:
+                return None
+            return printed if started.wait(max(0.0, end - time.monotonic())) == 0 else None
+        except subprocess.TimeoutExpired as error:
+            raise _TimedOutError from error
+        finally:
+            started.kill()
+
+
+def _read_until(handle: int, limit: int, end: float) -> bytes | None:
+    """Return all that comes from a pipe; None for more than `limit` bytes. Raises _TimedOutError at `end`."""
+    printed = bytearray()
+    while len(printed) <= limit:
+        if not select.select([handle], [], [], max(0.0, end - time.monotonic()))[0]:
+            raise _TimedOutError
+        piece = os.read(handle, _PIECE)
+        if not piece:
+            return bytes(printed)
+        printed += piece
+    return None

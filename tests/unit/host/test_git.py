@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -227,6 +230,58 @@ def test_a_commit_that_unpacks_to_gigabytes_is_not_read(tmp_path: Path, monkeypa
     message.write_bytes(b"a" * 40 * 2**20)
     git(tmp_path, "-c", "core.compression=1", "commit", "--quiet", "--allow-empty", "--file", str(message))
     assert read_commit(tmp_path) is None
+
+
+def put_git_in_the_way(folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, does: str) -> None:
+    """Put a git on PATH that does something else for one of its commands."""
+    real = shutil.which("git")
+    folder.mkdir()
+    (folder / "git").write_text(f'#!/bin/sh\ncase " $* " in *" {command} "*) {does} ;; esac\nexec {real} "$@"\n')
+    (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+def test_a_long_list_of_changes_is_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chart = tmp_path / "chart"
+    chart.mkdir()
+    make_repository(chart)
+    put_git_in_the_way(tmp_path / "bin", monkeypatch, "status", "yes '?? data' | head -c 64M; exit 0")
+    tracemalloc.start()
+    try:
+        found = read_commit(chart)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found is not None
+    assert found.is_dirty
+    assert peak < 2**23
+
+
+@pytest.mark.parametrize("command", ["config", "cat-file", "rev-list", "log"])
+def test_no_answer_of_git_fills_the_memory(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_repository(tmp_path)
+    monkeypatch.setattr(own_git, "READ_LIMIT", 2**20)
+    put_git_in_the_way(tmp_path / "bin", monkeypatch, command, "head -c 64M /dev/zero | tee /dev/stderr; exit 0")
+    wanted = {"Chart.yaml": hashlib.sha256(b"a").hexdigest()}
+    tracemalloc.start()
+    try:
+        read_commit(tmp_path)
+        find_committed(tmp_path, wanted)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**24
+
+
+def test_git_that_takes_too_long_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_repository(tmp_path)
+    monkeypatch.setattr(own_git, "_TIMEOUT_SECONDS", 1.0)
+    asked = tmp_path / "asked"
+    put_git_in_the_way(tmp_path / "bin", monkeypatch, "cat-file", f"echo >>{asked}; sleep 4 & exec sleep 4")
+    began = time.monotonic()
+    assert find_committed(tmp_path, dict.fromkeys(("Chart.yaml", "./Chart.yaml"), "0" * 64)) == {}
+    assert time.monotonic() - began < 3
+    assert asked.read_text() == "\n"
 
 
 @pytest.mark.parametrize("kind", ["DATA", "FSIZE"])
