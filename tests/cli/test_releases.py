@@ -203,10 +203,10 @@ def test_why_names_the_policy_that_keeps_pods_apart(api: SmallApi, tmp_path: Pat
     assert not of_all, "only those of the release are read"
 
 
-def share_folder(claim: str) -> list[dict[str, Any]]:
-    """Return running pods of exp1 and exp2 that keep their checkpoints in one claim."""
+def share_folder(*claims: str) -> list[dict[str, Any]]:
+    """Return running pods of exp1 and exp2 that keep their checkpoints in one claim, or in one each."""
     pods = [make_pod("chief-0"), make_pod("chief-0", release="exp2")]
-    for pod in pods:
+    for pod, claim in zip(pods, claims * 2, strict=False):
         pod["spec"]["volumes"] = [{"name": "volume-checkpoints", "persistentVolumeClaim": {"claimName": claim}}]
         mounts = [{"name": "volume-checkpoints", "mountPath": "/checkpoints"}]
         env = [{"name": "TRAINCHART_CHECKPOINTS_DIR", "value": "/checkpoints"}]
@@ -229,6 +229,24 @@ def test_releases_in_one_checkpoint_folder_are_named(api: SmallApi, tmp_path: Pa
         assert lists == 2
     lists, shown = count_pod_lists(api, tmp_path, "list")
     assert "will share its checkpoint folder with exp1" in shown and lists == 1
+
+
+def test_why_knows_claims_of_one_static_volume(api: SmallApi, tmp_path: Path) -> None:
+    api.objects["pods"] = share_folder("team-a", "team-b")
+    names = {"pv-1": "team-a", "pv-2": "team-b"}
+    api.objects["persistentvolumeclaims"] = [
+        {"metadata": {"name": claim, "namespace": NAMESPACE}, "spec": {"volumeName": name}}
+        for name, claim in names.items()
+    ]
+    api.objects["persistentvolumes"] = [
+        {"metadata": {"name": name, "namespace": ""}, "spec": {"nfs": {"server": "nas", "path": "/export"}}}
+        for name in names
+    ]
+    assert "exp2-mnist-chief-0 writes to NFS server nas/export as well" in run_to(api, tmp_path, "why", "exp1").stdout
+    api.refused = {"persistentvolumes": 403}
+    assert "could not find out persistentvolumes (forbidden)" in run_to(api, tmp_path, "why", "exp1").stdout
+    api.objects["pods"] = share_folder("team-a", "exp2-mnist-checkpoints")
+    assert "persistentvolumes" not in run_to(api, tmp_path, "why", "exp1").stdout
 
 
 def test_status_looks_for_no_sharer_of_an_own_claim(api: SmallApi, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from trainchart.actions.support.cluster_logs import read_last_lines
 from trainchart.actions.support.queue_standing import add_standing
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.actions.support.surroundings import add_surroundings
-from trainchart.cluster.checkpoint_folders import find_shared_folders, may_share_folder
+from trainchart.cluster.checkpoint_folders import find_shared_folders, list_claims_to_compare, may_share_folder
 from trainchart.cluster.controller_rights import find_account, find_missing_rights
 from trainchart.cluster.diagnosis import diagnose, list_unknown
 from trainchart.cluster.helm_record import describe_earlier_image, describe_unfinished_upgrade
@@ -27,6 +27,7 @@ from trainchart.cluster.io.releases import (
     read_training,
     read_training_pods,
     read_unfinished_upgrade,
+    read_volumes,
 )
 from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions
 from trainchart.cluster.namespace_pods import claims_by_label, find_claim_users, find_finished_pods, wants_other_pods
@@ -34,6 +35,7 @@ from trainchart.cluster.outside_changes import find_config_changes, find_object_
 from trainchart.cluster.policies import find_foreign_policies
 from trainchart.cluster.resource_users import find_hopeless_quotas, find_node_users, find_quota_users, lacks_nodes
 from trainchart.cluster.snapshot import Snapshot, listed
+from trainchart.cluster.storage_folders import find_storage, list_volumes_of
 from trainchart.local.io import run_report
 from trainchart.reports.report import Report
 from trainchart_runtime.pod_causes import IMAGE_PULL, POD_DELETED
@@ -41,6 +43,7 @@ from trainchart_runtime.run.state import RUNNING
 
 WATCH_SECONDS = 2.0
 _CONFIG_MAPS_READ = 8
+_VOLUMES_READ = 8
 Look = Callable[[], Report]
 """Returns the report of a run as it is now; raises ClusterError of the kind that fits."""
 
@@ -126,8 +129,11 @@ def _add_sharers(api: KubernetesApi, seen: Snapshot, report: Report, *, with_own
     if not may_share_folder(seen.pods, with_own=with_own_claim):
         return report
     pods = read_training_pods(api, report.key.namespace)
-    remarks = (*find_shared_folders(report, seen.pods, pods), *report.remarks)
-    return replace(report, remarks=remarks, unknown=(*report.unknown, *list_unknown(pods)))
+    claims = list_claims_to_compare(report, seen.pods, pods)
+    volumes = read_volumes(api, list_volumes_of(claims, seen.claims)[:_VOLUMES_READ])
+    shared = find_shared_folders(report, seen.pods, pods, find_storage(seen.claims, volumes))
+    unknown = (*report.unknown, *list_unknown(pods, volumes))
+    return replace(report, remarks=(*shared, *report.remarks), unknown=unknown)
 
 
 def _add_changes(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:

@@ -5,12 +5,13 @@ Nothing keeps two releases apart that are given one folder: each takes the other
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from trainchart.check.objects import mapping_at, mappings_at
 from trainchart.cluster.snapshot import Object, Objects, has_ended, label, listed, name_of, namespace_of
+from trainchart.cluster.storage_folders import OF_NODE, StorageFolder, find_folder
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_time
 from trainchart_runtime.contract import (
@@ -27,29 +28,19 @@ _VOLUME = "volume-"
 """What charts put before the name of a volume of the values."""
 _RELEASE = "$(TRAINCHART_RELEASE)"
 _NEVER = float("inf")
-
-
-class CheckpointFolder(NamedTuple):
-    """A folder that a training writes its checkpoints to."""
-
-    claim: str
-    """Empty for an object store."""
-    path: str
-    """From the root of the claim's volume, without a slash at the start; or the address in an object store."""
-
-    def __str__(self) -> str:
-        return "/".join(filter(None, (f"claim {self.claim}", self.path))) if self.claim else self.path
+_UNKNOWN: Mapping[str, StorageFolder] = {}
 
 
 class _Place(NamedTuple):
     """The folder of a pod, and what of the values it comes from."""
 
-    folder: CheckpointFolder
+    folder: StorageFolder
     value: str
     """Path of the value that names the folder."""
     text: str
     """What that value is, "$(TRAINCHART_RELEASE)" filled in."""
-    is_own: bool
+    claim: str = ""
+    is_own: bool = False
     """Whether the pod's chart made the claim."""
 
 
@@ -75,12 +66,14 @@ def find_mount(container: Object, folder: str) -> Object | None:
     return max(mounts, key=lambda each: len(str(each["mountPath"])), default=None)
 
 
+def find_volume_source(template: Object, volume: str) -> Object:
+    """Return a volume of a pod or of its template; an empty mapping where there is none of that name."""
+    return next((each for each in mappings_at(template, "spec", "volumes") if each.get("name") == volume), {})
+
+
 def find_claim(template: Object, volume: str) -> str:
     """Return the claim that a volume of a pod or its template is; "" where it is something else."""
-    for each in mappings_at(template, "spec", "volumes"):
-        if each.get("name") == volume:
-            return str(mapping_at(each, "persistentVolumeClaim").get("claimName") or "")
-    return ""
+    return str(mapping_at(find_volume_source(template, volume), "persistentVolumeClaim").get("claimName") or "")
 
 
 def may_share_folder(pods: Objects, *, with_own: bool = False) -> bool:
@@ -88,51 +81,78 @@ def may_share_folder(pods: Objects, *, with_own: bool = False) -> bool:
 
     With `with_own`, a claim that the chart made counts, too: another release can name it as its existingClaim.
     """
-    places = [place for pod in listed(pods) if not has_ended(pod) for place in _find_places(pod)]
-    return any(with_own or not place.is_own for place in places)
+    return any(with_own or not place.is_own for _, place in _find_written(pods))
 
 
-def find_shared_folders(report: Report, own: Objects, pods: Objects) -> Iterator[str]:
+def list_claims_to_compare(report: Report, own: Objects, pods: Objects) -> list[str]:
+    """Return the claims of the training and of others that may lead to one volume; none that a chart made."""
+    mine = {place.claim for _, place in _find_written(own) if place.claim and not place.is_own}
+    written = [(pod, place) for pod, place in _find_written(pods) if _is_other(report, pod)]
+    others = {place.claim for _, place in written if place.claim and not place.is_own} - mine
+    return sorted(mine | others) if mine and others else []
+
+
+def find_shared_folders(
+    report: Report, own: Objects, pods: Objects, storage: Mapping[str, StorageFolder] = _UNKNOWN
+) -> Iterator[str]:
     """Yield each folder to which pods of the training and of others write, since when, and what to do.
 
-    `pods` are training pods of any release; those of `own` may be among them.
+    `pods` are training pods of any release; those of `own` may be among them. `storage` says where claims lead to, as
+    far as that is known.
     """
-    key = report.key
-    mine: dict[CheckpointFolder, list[Object]] = {}
-    others: dict[CheckpointFolder, list[Object]] = {}
-    places: dict[CheckpointFolder, _Place] = {}
-    for pod in listed(own):
-        for place in _find_places(pod) if not has_ended(pod) else ():
-            mine.setdefault(place.folder, []).append(pod)
-            places[place.folder] = place
-    for pod in listed(pods) if places else ():
-        is_other = (label(pod, INSTANCE_LABEL), label(pod, NAME_LABEL)) != (key.release, key.chart)
-        for place in _find_places(pod) if is_other and not has_ended(pod) else ():
-            if namespace_of(pod) == key.namespace and place.folder in places:
-                others.setdefault(place.folder, []).append(pod)
+    mine: dict[StorageFolder, list[Object]] = {}
+    others: dict[StorageFolder, list[Object]] = {}
+    places: dict[StorageFolder, _Place] = {}
+    for pod, place in _find_written(own, storage):
+        mine.setdefault(place.folder, []).append(pod)
+        places[place.folder] = place
+    for pod, place in _find_written(pods, storage) if places else ():
+        if place.folder in places and _is_other(report, pod):
+            others.setdefault(place.folder, []).append(pod)
     for folder, found in others.items():
-        yield _describe(report, places[folder], mine[folder], found)
+        if folder.storage != OF_NODE or _list_nodes(mine[folder]) & _list_nodes(found):
+            yield _describe(report, places[folder], mine[folder], found)
 
 
-def _find_places(pod: Object) -> Iterator[_Place]:
-    """Yield the folder of checkpoints of a pod, if it can be told and may be written to."""
-    for container in training_containers(pod):
-        path = read_variable(container, CHECKPOINTS_DIR)
-        if not path or "$(" in path:
-            continue
-        if "://" in path:
-            address = path.rstrip("/")
-            yield _Place(CheckpointFolder("", address), "volumes.checkpoints.uri", address, is_own=False)
-            continue
-        mount = find_mount(container, path)
-        if mount is None or mount.get("readOnly") or mount.get("subPathExpr"):
-            continue
-        volume, sub_path = str(mount.get("name")), str(mount.get("subPath") or "").strip("/")
-        below = PurePosixPath(path).relative_to(str(mount["mountPath"]))
-        if claim := find_claim(pod, volume):
-            folder = CheckpointFolder(claim, str(PurePosixPath("/", sub_path, below)).strip("/"))
-            value = f"volumes.{volume.removeprefix(_VOLUME)}.subPath"
-            yield _Place(folder, value, sub_path, is_own=claim == _name_own_claim(pod, volume))
+def _is_other(report: Report, pod: Object) -> bool:
+    """Return whether a pod is of another training in the same namespace."""
+    training = (label(pod, INSTANCE_LABEL), label(pod, NAME_LABEL))
+    return namespace_of(pod) == report.key.namespace and training != (report.key.release, report.key.chart)
+
+
+def _list_nodes(pods: Iterable[Object]) -> set[str]:
+    return {str(mapping_at(pod, "spec").get("nodeName") or "") for pod in pods} - {""}
+
+
+def _find_written(pods: Objects, storage: Mapping[str, StorageFolder] = _UNKNOWN) -> Iterator[tuple[Object, _Place]]:
+    """Yield the pods that have not ended, each with the folder of its checkpoints, if it may write there."""
+    for pod in listed(pods):
+        for container in training_containers(pod) if not has_ended(pod) else ():
+            place = _find_place(pod, container, storage)
+            if place is not None:
+                yield pod, place
+
+
+def _find_place(pod: Object, container: Object, storage: Mapping[str, StorageFolder]) -> _Place | None:
+    path = read_variable(container, CHECKPOINTS_DIR)
+    if not path or "$(" in path:
+        return None
+    if "://" in path:
+        address = path.rstrip("/")
+        return _Place(StorageFolder("", address), "volumes.checkpoints.uri", address)
+    mount = find_mount(container, path)
+    if mount is None or mount.get("readOnly") or mount.get("subPathExpr"):
+        return None
+    volume, sub_path = str(mount.get("name")), str(mount.get("subPath") or "").strip("/")
+    source = find_volume_source(pod, volume)
+    claim = find_claim(pod, volume)
+    root = storage.get(claim) or StorageFolder(f"claim {claim}", "") if claim else find_folder(source)
+    if root is None or any(mapping_at(source, kind).get("readOnly") for kind in ("persistentVolumeClaim", "nfs")):
+        return None
+    below = PurePosixPath(path).relative_to(str(mount["mountPath"]))
+    value = f"volumes.{volume.removeprefix(_VOLUME)}.subPath"
+    is_own = bool(claim) and claim == _name_own_claim(pod, volume)
+    return _Place(root.enter(sub_path, str(below)), value, sub_path, claim, is_own)
 
 
 def _name_own_claim(pod: Object, volume: str) -> str:
@@ -166,7 +186,7 @@ def _describe_suspension(report: Report, place: _Place, others: Iterable[Object]
         return f"Suspend all but one of them now: trainchart suspend RELEASE {where}"
     if place.is_own:
         return f"Suspend it now: trainchart suspend {releases[0]} {where}"
-    if any(each.is_own for pod in others for each in _find_places(pod)):
+    if any(each.is_own for _, each in _find_written(tuple(others))):
         return f"Suspend this one now: trainchart suspend {report.key.release} {where}"
     return f"Suspend one of them now: trainchart suspend {report.key.release} {where}, or {releases[0]}"
 

@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_pod, stamp
-from trainchart.cluster.checkpoint_folders import find_shared_folders, may_share_folder
+from trainchart.cluster.checkpoint_folders import (
+    find_shared_folders,
+    list_claims_to_compare,
+    may_share_folder,
+)
 from trainchart.cluster.snapshot import Unreadable
+from trainchart.cluster.storage_folders import find_storage, list_volumes_of
 from trainchart.reports.report import Report, TrainingKey
 from trainchart.reports.text import describe_time, find_head
 
@@ -146,3 +151,72 @@ def test_only_a_claim_by_value_may_be_shared() -> None:
     assert may_share_folder((train(release="exp1", claim="exp1-mnist-checkpoints"),), with_own=True)
     assert not may_share_folder((make_pod("chief-0"),), with_own=True)
     assert not may_share_folder(Unreadable("pods", "forbidden"), with_own=True)
+
+
+def mount_source(pod: dict[str, Any], **source: Any) -> dict[str, Any]:
+    """Let a pod mount a volume that is not a claim, as after a post-renderer."""
+    pod["spec"]["volumes"] = [{"name": "volume-checkpoints", **source}]
+    return pod
+
+
+def test_a_folder_of_a_server_is_shared_without_a_claim() -> None:
+    own = mount_source(train(release="exp1"), nfs={"server": "10.0.0.9", "path": "/export/team"})
+    (remark,) = find(mount_source(train(), nfs={"server": "10.0.0.9", "path": "/export/team/"}), own=own)
+    assert "writes to NFS server 10.0.0.9/export/team/mnist as well" in remark
+    assert find(mount_source(train(), nfs={"server": "10.0.0.8", "path": "/export/team"}), own=own) == []
+    assert find(mount_source(train(), nfs={"server": "10.0.0.9", "path": "/export"}), own=own) == []
+    readers = {"server": "10.0.0.9", "path": "/export/team", "readOnly": True}
+    assert find(mount_source(train(), nfs=readers), own=own) == []
+    assert may_share_folder((own,))
+    assert not may_share_folder((mount_source(train(release="exp1"), emptyDir={}),))
+
+
+def test_a_folder_of_a_node_is_shared_on_that_node() -> None:
+    own = mount_source(train(release="exp1", node="node1"), hostPath={"path": "/mnt/disk"})
+    (remark,) = find(mount_source(train(node="node1"), hostPath={"path": "/mnt/disk"}), own=own)
+    assert "writes to hostPath /mnt/disk/mnist as well" in remark
+    assert find(mount_source(train(node="node2"), hostPath={"path": "/mnt/disk"}), own=own) == []
+    assert find(mount_source(train(node=""), hostPath={"path": "/mnt/disk"}), own=own) == []
+
+
+def make_static(claim: str, **source: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a claim and its volume."""
+    bound = {"metadata": {"name": claim}, "spec": {"volumeName": f"pv-{claim}"}}
+    return bound, {"metadata": {"name": f"pv-{claim}"}, "spec": {"storageClassName": "", **source}}
+
+
+def csi(handle: str, **attributes: str) -> dict[str, Any]:
+    return {"driver": "nfs.csi.k8s.io", "volumeHandle": handle, "volumeAttributes": attributes}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ({"csi": csi("a")}, {"csi": csi("a")}, "volume a of nfs.csi.k8s.io/mnist"),
+        ({"csi": csi("a")}, {"csi": csi("b")}, ""),
+        (
+            {"csi": csi("a", server="nas", share="/t")},
+            {"csi": csi("b", server="nas", share="/t")},
+            "NFS server nas/t/m",
+        ),
+        ({"csi": csi("a", server="nas", share="/t")}, {"nfs": {"server": "nas", "path": "/t"}}, "NFS server nas/t/m"),
+        ({"csi": csi("a", server="nas", share="/t")}, {"csi": csi("a", server="nas", share="/u")}, ""),
+        ({"hostPath": {"path": "/mnt"}}, {"hostPath": {"path": "/mnt"}}, "hostPath /mnt/mnist"),
+        ({"cephfs": {"monitors": ["a"]}}, {"cephfs": {"monitors": ["a"]}}, ""),
+    ],
+)
+def test_claims_of_one_static_volume_are_one(first: dict[str, Any], second: dict[str, Any], words: str) -> None:
+    own, other = train(release="exp1", claim="a"), train(claim="b")
+    assert list_claims_to_compare(REPORT, (own,), (own, other)) == ["a", "b"]
+    claims, volumes = zip(make_static("a", **first), make_static("b", **second), strict=True)
+    assert list_volumes_of(["a", "b"], claims) == ["pv-a", "pv-b"]
+    found = list(find_shared_folders(REPORT, (own,), (own, other), find_storage(claims, volumes)))
+    assert len(found) == bool(words) and all(words in each for each in found)
+
+
+@pytest.mark.parametrize("claims", [("a", "a"), ("exp1-mnist-checkpoints", "b"), ("a", "exp2-mnist-checkpoints")])
+def test_only_claims_that_are_given_are_compared(claims: tuple[str, str]) -> None:
+    own, other = train(release="exp1", claim=claims[0]), train(claim=claims[1])
+    assert list_claims_to_compare(REPORT, (own,), (own, other)) == []
+    unlike = train(release="exp1", claim="a", subPath="x"), train(claim="b", subPath="x", folder="")
+    assert list_claims_to_compare(REPORT, unlike[:1], unlike) == []
