@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainchart.host.files import READ_LIMIT
+from trainchart.host.git_pipes import refuse_git_pipes
 
 _TIMEOUT_SECONDS = 30.0
 _PIECE = 2**16
@@ -138,12 +139,16 @@ def _find_content(repository: _Repository, folder: Path, path: str, sha256: str)
 
 @contextmanager
 def _open_repository(folder: Path) -> Iterator[_Repository | None]:
-    """Give the repository that `folder` lies in, under a configuration of our own; None where there is none."""
+    """Give the repository that `folder` lies in, under a configuration of our own; None where there is none.
+
+    Raises ToolError for a pipe in the place of a file that git reads.
+    """
     inside = folder.resolve()
     work_tree = next((parent for parent in (inside, *inside.parents) if (parent / ".git").exists()), None)
     if work_tree is None:
         yield None
         return
+    refuse_git_pipes(work_tree, inside)
     names = ("index", "objects", *_BORROWED)
     real = ("-C", str(work_tree), "--git-dir", ".git", "--work-tree", ".")
     asked = [word for name in names for word in ("--git-path", name)]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -14,8 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from trainchart.errors import ToolError
 from trainchart.host import git as own_git
 from trainchart.host.git import CommitInfo, describe_commit, find_committed, read_commit
+from trainchart.host.trees import remove_tree
 
 
 def git(folder: Path, *arguments: str, epoch: int = 1767225600) -> str:
@@ -282,6 +286,57 @@ def test_git_that_takes_too_long_is_asked_once(tmp_path: Path, monkeypatch: pyte
     assert find_committed(tmp_path, dict.fromkeys(("Chart.yaml", "./Chart.yaml"), "0" * 64)) == {}
     assert time.monotonic() - began < 3
     assert asked.read_text() == "\n"
+
+
+GIT_FILES = """
+.git .git/HEAD .git/index .git/config .git/config.worktree .git/packed-refs .git/refs/heads/main .git/refs/tags/v1
+.git/shallow .git/commondir .git/info/exclude .git/info/grafts .git/info/sparse-checkout .git/objects/info/alternates
+.git/objects/info/commit-graph .git/objects/pack/pack-1.idx .git/objects/ab/cd .gitignore .gitattributes .gitmodules
+charts/.gitignore charts/mnist/.gitattributes charts/mnist/templates/.gitignore
+"""
+
+
+@pytest.mark.parametrize("name", GIT_FILES.split())
+def test_pipes_in_place_of_files_that_git_reads_are_refused(name: str, tmp_path: Path) -> None:
+    chart = tmp_path / "charts/mnist"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("a")
+    make_repository(tmp_path)
+    remove_tree(tmp_path / name)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(tmp_path / name)
+    began = time.monotonic()
+    for ask in (read_commit, describe_commit):
+        with pytest.raises(ToolError, match=f"{re.escape(name)} is neither a file nor a folder"):
+            ask(chart)
+    assert time.monotonic() - began < 3
+
+
+def test_pipes_of_a_worktree_and_behind_links_are_refused(tmp_path: Path) -> None:
+    first, second, pipe = tmp_path / "first", tmp_path / "second", tmp_path / "pipe"
+    first.mkdir()
+    make_repository(first)
+    git(first, "worktree", "add", "-q", str(second))
+    os.mkfifo(pipe)
+    for place in (first / ".git/worktrees/second/HEAD", first / ".git/packed-refs"):
+        kept = place.read_bytes() if place.exists() else b""
+        place.unlink(missing_ok=True)
+        place.symlink_to(pipe)
+        with pytest.raises(ToolError, match="neither a file nor a folder"):
+            read_commit(second)
+        place.unlink()
+        place.write_bytes(kept)
+    assert read_commit(second) is not None
+
+
+def test_other_pipes_sockets_and_links_of_a_repository_are_fine(tmp_path: Path) -> None:
+    make_repository(tmp_path)
+    os.mkfifo(tmp_path / "data")
+    (tmp_path / ".git/objects/loop").symlink_to(tmp_path / ".git")
+    (tmp_path / ".git/gone").symlink_to("nowhere")
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(os.path.relpath(tmp_path / ".git/fsmonitor--daemon.ipc"))
+    assert read_commit(tmp_path) is not None
 
 
 @pytest.mark.parametrize("kind", ["DATA", "FSIZE"])

@@ -1,0 +1,90 @@
+"""Finds named pipes and devices where git expects files: git waits for them, and has no limit of its own.
+
+A folder may come from anyone, with a repository in it. Only what git reads for us is searched, and each part of it up
+to a limit; past that, the time limit of git.py ends the wait.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from trainchart.errors import ToolError
+from trainchart.host.files import TREE_LIMIT, read_text
+from trainchart.host.trees import walk
+
+_POINTER_LIMIT = 2**16
+"""Bytes of `.git` where it is a file, and of `commondir`; both hold one path."""
+_PARTS = ("info", "refs", "reftable", "objects/info", "objects/pack", "objects")
+"""Folders of a git directory that are read with all below them, large ones last."""
+_NAMES = (".gitignore", ".gitattributes", ".gitmodules")
+"""What git reads from the folders of a work tree."""
+
+
+def refuse_git_pipes(work_tree: Path, folder: Path) -> None:
+    """Raise ToolError for a pipe or a device that git would read to tell what has changed in `folder`."""
+    for place in _find_git_directories(work_tree):
+        _refuse_below(place, deep=False)
+        for part in _PARTS:
+            _refuse_below(place / part, deep=True)
+    for path in _list_settings(work_tree, folder):
+        _refuse_special(path)
+
+
+def _find_git_directories(work_tree: Path) -> Iterator[Path]:
+    """Yield the git directory of a work tree, and the one that it shares with other work trees."""
+    place = work_tree / ".git"
+    _refuse_special(str(place))
+    if place.is_file():
+        place = work_tree / read_text(place, limit=_POINTER_LIMIT).removeprefix("gitdir:").strip()
+    yield place
+    shared = place / "commondir"
+    _refuse_special(str(shared))
+    if shared.is_file():
+        yield place / read_text(shared, limit=_POINTER_LIMIT).strip()
+
+
+def _refuse_below(folder: Path, *, deep: bool) -> None:
+    waiting = [os.fspath(folder)]
+    seen = 0
+    while waiting and seen < TREE_LIMIT:
+        try:
+            entries = os.scandir(waiting.pop())
+        except (OSError, ValueError):  # a path with a NUL byte
+            continue
+        with entries:
+            for entry in entries:
+                seen += 1
+                # The kind of most entries is known without another call.
+                if not entry.is_file(follow_symlinks=False) and not entry.is_dir(follow_symlinks=False):
+                    _refuse_special(entry.path)
+                with suppress(OSError):
+                    waiting += [entry.path] if deep and entry.is_dir() else []
+
+
+def _list_settings(work_tree: Path, folder: Path) -> Iterator[str]:
+    """Yield the paths of what git may read beside the files of `folder`, in the folders above and below it."""
+    for above in (folder, *folder.parents):
+        if above.is_relative_to(work_tree):
+            yield from (str(above / name) for name in _NAMES)
+    seen = 0
+    for parent, folders, names in walk(folder):
+        if ".git" in folders:
+            folders.remove(".git")
+        seen += len(folders) + len(names)
+        yield from (f"{parent}/{name}" for name in _NAMES if name in names)
+        if seen > TREE_LIMIT:
+            return
+
+
+def _refuse_special(path: str) -> None:
+    """Raise ToolError for what is neither a file nor a folder; nothing waits for a socket, which git itself makes."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116  # of names of any kind
+    except (OSError, ValueError):
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISSOCK(mode)):
+        raise ToolError(f"{path} is neither a file nor a folder", hint="remove it: git would wait for it")
