@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainchart.actions.support.cluster_access import Place, open_cluster
 from trainchart.actions.support.queue_standing import Sights, add_standing
-from trainchart.cluster.checkpoint_folders import find_shared_folders
+from trainchart.cluster.checkpoint_folders import find_shared_folders, sort_by_folder
 from trainchart.cluster.diagnosis import diagnose, wants_events
 from trainchart.cluster.io.kubeconfig import is_configured
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
@@ -64,13 +64,14 @@ def _diagnose_all(api: KubernetesApi, seen: Snapshot) -> list[Report]:
     reports = []
     events: dict[str, Objects] = {}
     sights: Sights = {}
+    writers = sort_by_folder(seen.pods)
     for key, own in find_trainings(seen).items():
         report = diagnose(key, own)
         if wants_events(report):
             if key.namespace not in events:
                 events[key.namespace] = read_events(api, key.namespace)
             report = diagnose(key, replace(own, events=events[key.namespace]))
-        shared = find_shared_folders(report, own.pods, seen.pods)
+        shared = find_shared_folders(report, own.pods, writers)
         report = replace(report, remarks=(*shared, *report.remarks))
         reports.append(add_standing(api, own, report, sights))
     return reports

@@ -11,7 +11,12 @@ from trainchart.actions.support.cluster_logs import read_last_lines
 from trainchart.actions.support.queue_standing import add_standing
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.actions.support.surroundings import add_surroundings
-from trainchart.cluster.checkpoint_folders import find_shared_folders, list_claims_to_compare, may_share_folder
+from trainchart.cluster.checkpoint_folders import (
+    find_shared_folders,
+    list_claims_to_compare,
+    may_share_folder,
+    sort_by_folder,
+)
 from trainchart.cluster.controller_rights import find_account, find_missing_rights
 from trainchart.cluster.diagnosis import diagnose, list_unknown
 from trainchart.cluster.helm_record import describe_earlier_image, describe_unfinished_upgrade
@@ -131,7 +136,8 @@ def _add_sharers(api: KubernetesApi, seen: Snapshot, report: Report, *, with_own
     pods = read_training_pods(api, report.key.namespace)
     claims = list_claims_to_compare(report, seen.pods, pods)
     volumes = read_volumes(api, list_volumes_of(claims, seen.claims)[:_VOLUMES_READ])
-    shared = find_shared_folders(report, seen.pods, pods, find_storage(seen.claims, volumes))
+    storage = find_storage(seen.claims, volumes)
+    shared = find_shared_folders(report, seen.pods, sort_by_folder(pods, storage), storage)
     unknown = (*report.unknown, *list_unknown(pods, volumes))
     return replace(report, remarks=(*shared, *report.remarks), unknown=unknown)
 

@@ -29,6 +29,10 @@ _VOLUME = "volume-"
 _RELEASE = "$(TRAINCHART_RELEASE)"
 _NEVER = float("inf")
 _UNKNOWN: Mapping[str, StorageFolder] = {}
+_Training = tuple[str, str]
+"""Release and chart."""
+Writers = Mapping[tuple[str, StorageFolder], Mapping[_Training, Sequence[Object]]]
+"""Namespace and folder → training → its pods that write there."""
 
 
 class _Place(NamedTuple):
@@ -92,32 +96,49 @@ def list_claims_to_compare(report: Report, own: Objects, pods: Objects) -> list[
     return sorted(mine | others) if mine and others else []
 
 
+def sort_by_folder(pods: Objects, storage: Mapping[str, StorageFolder] = _UNKNOWN) -> Writers:
+    """Return the training pods, of any release, by the folder that each writes its checkpoints to.
+
+    `storage` says where claims lead to, as far as that is known.
+    """
+    writers: dict[tuple[str, StorageFolder], dict[_Training, list[Object]]] = {}
+    for pod, place in _find_written(pods, storage):
+        trainings = writers.setdefault((namespace_of(pod), place.folder), {})
+        trainings.setdefault(_name_training(pod), []).append(pod)
+    return writers
+
+
 def find_shared_folders(
-    report: Report, own: Objects, pods: Objects, storage: Mapping[str, StorageFolder] = _UNKNOWN
+    report: Report, own: Objects, writers: Writers, storage: Mapping[str, StorageFolder] = _UNKNOWN
 ) -> Iterator[str]:
     """Yield each folder to which pods of the training and of others write, since when, and what to do.
 
-    `pods` are training pods of any release; those of `own` may be among them. `storage` says where claims lead to, as
-    far as that is known.
+    The pods of `own` may be among `writers`; `storage` is what those were sorted by.
     """
     mine: dict[StorageFolder, list[Object]] = {}
-    others: dict[StorageFolder, list[Object]] = {}
     places: dict[StorageFolder, _Place] = {}
     for pod, place in _find_written(own, storage):
         mine.setdefault(place.folder, []).append(pod)
         places[place.folder] = place
-    for pod, place in _find_written(pods, storage) if places else ():
-        if place.folder in places and _is_other(report, pod):
-            others.setdefault(place.folder, []).append(pod)
-    for folder, found in others.items():
-        if folder.storage != OF_NODE or _list_nodes(mine[folder]) & _list_nodes(found):
-            yield _describe(report, places[folder], mine[folder], found)
+    key = report.key
+    for folder, place in places.items():
+        trainings = writers.get((key.namespace, folder), {})
+        others = {name: pods for name, pods in trainings.items() if name != (key.release, key.chart)}
+        if folder.storage == OF_NODE:
+            nodes = _list_nodes(mine[folder])
+            others = {name: pods for name, pods in others.items() if nodes & _list_nodes(pods)}
+        if others:
+            yield _describe(report, place, mine[folder], others)
 
 
 def _is_other(report: Report, pod: Object) -> bool:
     """Return whether a pod is of another training in the same namespace."""
-    training = (label(pod, INSTANCE_LABEL), label(pod, NAME_LABEL))
-    return namespace_of(pod) == report.key.namespace and training != (report.key.release, report.key.chart)
+    key = report.key
+    return namespace_of(pod) == key.namespace and _name_training(pod) != (key.release, key.chart)
+
+
+def _name_training(pod: Object) -> _Training:
+    return label(pod, INSTANCE_LABEL), label(pod, NAME_LABEL)
 
 
 def _list_nodes(pods: Iterable[Object]) -> set[str]:
@@ -161,42 +182,40 @@ def _name_own_claim(pod: Object, volume: str) -> str:
     return f"{start}-{volume.removeprefix(_VOLUME)}"
 
 
-def _describe(report: Report, place: _Place, own: Sequence[Object], others: Sequence[Object]) -> str:
-    names = sorted({_name_training(report, pod) for pod in others})
-    since = max(_find_start(own), _find_start(others))
+def _describe(
+    report: Report, place: _Place, own: Sequence[Object], others: Mapping[_Training, Sequence[Object]]
+) -> str:
+    names = sorted(f"{release}/{chart}" if release == report.key.release else release for release, chart in others)
+    pods = [pod for each in others.values() for pod in each]
+    since = max(_find_start(own), _find_start(pods))
     is_now = since < _NEVER
     verb, when = ("shares", f"since {describe_time(since)}") if is_now else ("will share", "once both run")
-    writes = "writes" if len(others) == 1 else "write"
-    steps = (
-        f"Before you resume it, give it a folder of its own, which is empty at first: in its values, set {place.value} "
-        f"to {'/'.join(filter(None, (place.text, _RELEASE)))}"
-    )
+    writers, writes = list_names(list(map(name_of, pods))), "writes" if len(pods) == 1 else "write"
     return (
-        f"{verb} its checkpoint folder with {list_names(names)} {when}: {list_names(list(map(name_of, others)))} "
-        f"{writes} to {place.folder} as well, and the releases overwrite and remove each other's checkpoints. "
-        f"{_describe_suspension(report, place, others)}. {steps}"
+        f"{verb} its checkpoint folder with {list_names(names)} {when}: {writers} {writes} to {place.folder} as "
+        "well, and the releases overwrite and remove each other's checkpoints. "
+        f"{_describe_suspension(report, place, others)}. Before you resume it, give it a folder of its own, which is "
+        f"empty at first: in its values (helm upgrade), set {place.value} to "
+        f"{'/'.join(filter(None, (place.text, _RELEASE)))}"
     )
 
 
-def _describe_suspension(report: Report, place: _Place, others: Iterable[Object]) -> str:
+def _describe_suspension(report: Report, place: _Place, others: Mapping[_Training, Sequence[Object]]) -> str:
     """Return which release has to leave the folder, with the command that suspends it."""
     where = f"-n {report.key.namespace}"
-    releases = sorted({label(pod, INSTANCE_LABEL) for pod in others})
+    releases = sorted({release for release, _ in others})
     if len(releases) > 1:
         return f"Suspend all but one of them now: trainchart suspend RELEASE {where}"
     if place.is_own:
         return f"Suspend it now: trainchart suspend {releases[0]} {where}"
-    if any(each.is_own for _, each in _find_written(tuple(others))):
+    pods = tuple(pod for each in others.values() for pod in each)
+    if any(each.is_own for _, each in _find_written(pods)):
         return f"Suspend this one now: trainchart suspend {report.key.release} {where}"
     return f"Suspend one of them now: trainchart suspend {report.key.release} {where}, or {releases[0]}"
 
 
-def _name_training(report: Report, pod: Object) -> str:
-    release, chart = label(pod, INSTANCE_LABEL), label(pod, NAME_LABEL)
-    return f"{release}/{chart}" if release == report.key.release else release
-
-
 def _find_start(pods: Iterable[Object]) -> float:
     """Return when the first of these pods was given to its node; _NEVER where none was."""
-    starts = (parse_time(mapping_at(pod, "status").get("startTime")) for pod in pods)
-    return min((start for start in starts if start), default=_NEVER)
+    # Times of the API sort as text, and only one is parsed.
+    starts = filter(None, (str(mapping_at(pod, "status").get("startTime") or "") for pod in pods))
+    return parse_time(min(starts, default="")) or _NEVER

@@ -42,7 +42,7 @@ def find_folder(source: Object) -> StorageFolder | None:
         return StorageFolder(f"NFS server {server}", "").enter(str(share))
     # A volume that a pod describes by itself has no handle: it is the pod's own.
     if csi.get("volumeHandle"):
-        return StorageFolder(f"volume {csi['volumeHandle']} of {csi.get('driver')}", "")
+        return StorageFolder(f"{csi.get('driver')} volume {csi['volumeHandle']}", "")
     return None
 
 

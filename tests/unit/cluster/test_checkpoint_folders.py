@@ -11,6 +11,7 @@ from trainchart.cluster.checkpoint_folders import (
     find_shared_folders,
     list_claims_to_compare,
     may_share_folder,
+    sort_by_folder,
 )
 from trainchart.cluster.snapshot import Unreadable
 from trainchart.cluster.storage_folders import find_storage, list_volumes_of
@@ -43,7 +44,7 @@ def train(
 
 def find(*others: dict[str, Any], own: dict[str, Any] | None = None) -> list[str]:
     own = own or train(release="exp1", started=200)
-    return list(find_shared_folders(REPORT, (own,), (own, *others)))
+    return list(find_shared_folders(REPORT, (own,), sort_by_folder((own, *others))))
 
 
 def test_another_release_in_the_folder_is_named() -> None:
@@ -52,8 +53,8 @@ def test_another_release_in_the_folder_is_named() -> None:
         f"shares its checkpoint folder with exp2 since {describe_time(NOW - 200)}: exp2-mnist-chief-0, "
         "exp2-mnist-worker-0 write to claim team-data/mnist as well, and the releases overwrite and remove each "
         "other's checkpoints. Suspend one of them now: trainchart suspend exp1 -n team-a, or exp2. Before you resume "
-        "it, give it a folder of its own, which is empty at first: in its values, set volumes.checkpoints.subPath to "
-        "mnist/$(TRAINCHART_RELEASE)"
+        "it, give it a folder of its own, which is empty at first: in its values (helm upgrade), set "
+        "volumes.checkpoints.subPath to mnist/$(TRAINCHART_RELEASE)"
     )
     assert find_head(remark) == f"shares its checkpoint folder with exp2 since {describe_time(NOW - 200)}"
 
@@ -192,7 +193,7 @@ def csi(handle: str, **attributes: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
-        ({"csi": csi("a")}, {"csi": csi("a")}, "volume a of nfs.csi.k8s.io/mnist"),
+        ({"csi": csi("a")}, {"csi": csi("a")}, "nfs.csi.k8s.io volume a/mnist"),
         ({"csi": csi("a")}, {"csi": csi("b")}, ""),
         (
             {"csi": csi("a", server="nas", share="/t")},
@@ -210,7 +211,8 @@ def test_claims_of_one_static_volume_are_one(first: dict[str, Any], second: dict
     assert list_claims_to_compare(REPORT, (own,), (own, other)) == ["a", "b"]
     claims, volumes = zip(make_static("a", **first), make_static("b", **second), strict=True)
     assert list_volumes_of(["a", "b"], claims) == ["pv-a", "pv-b"]
-    found = list(find_shared_folders(REPORT, (own,), (own, other), find_storage(claims, volumes)))
+    storage = find_storage(claims, volumes)
+    found = list(find_shared_folders(REPORT, (own,), sort_by_folder((own, other), storage), storage))
     assert len(found) == bool(words) and all(words in each for each in found)
 
 
