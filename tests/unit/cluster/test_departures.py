@@ -94,6 +94,15 @@ def test_node_that_keeps_a_deleted_pod_is_named(nodes: Objects, words: str) -> N
     assert f"; after that, the finalizer {FINALIZER} keeps it" in remark
 
 
+def test_program_that_outlives_a_shortened_grace_period_is_named() -> None:
+    (remark,) = look(make_leaving(since=300, grace=1), nodes=(make_node("node2"),)).remarks
+    assert "it has no finalizer; check its volumes and its node node2: kubectl describe pod " in remark
+    assert remark.endswith(
+        ". If its program still runs there, kubectl exec exp1-mnist-worker-1 -n team-a -c training -- sh -c "
+        "'kill -9 -1' ends it now, without saving (kubectl delete with a shorter grace period may not)"
+    )
+
+
 def make_leaving(task: str = "worker-1", *, since: float, grace: int = 1800, has_ended: bool = False) -> dict[str, Any]:
     """A pod that was deleted `since` seconds ago."""
     pod = make_pod(task, node="node2", ended=make_end(None, 143) if has_ended else None)
@@ -109,8 +118,9 @@ def test_program_that_runs_on_in_a_deleted_pod_is_named() -> None:
         f"{describe_time(NOW - 660)}, killed by the kubelet at {describe_time(NOW + 1140)}, when its grace period of "
         "30 min (stopGraceSeconds) is over. Its steps since the last checkpoint are then lost. If it still saves "
         "(trainchart logs exp1 -n team-a --pod worker-1), wait. If it ignores SIGTERM, let it save and exit on "
-        "SIGTERM, as programs that use the training library do; kubectl delete pod exp1-mnist-worker-1 -n team-a "
-        "--grace-period=1 ends it now, without saving"
+        "SIGTERM, as programs that use the training library do; kubectl exec exp1-mnist-worker-1 -n team-a -c "
+        "training -- sh -c 'kill -9 -1' ends it now, without saving (kubectl delete with a shorter grace period may "
+        "not)"
     )
 
 
@@ -123,7 +133,7 @@ def test_programs_that_run_on_in_deleted_pods_are_named_together() -> None:
         "the programs of exp1-mnist-worker-0, exp1-mnist-worker-1 still run 11 min after their pods"
     )
     assert f"(stopGraceSeconds) is over, the last at {describe_time(NOW + 1140)}. " in remark
-    assert "kubectl delete pod exp1-mnist-worker-0 -n team-a --grace-period=1 ends the first now" in remark
+    assert "kubectl exec exp1-mnist-worker-0 -n team-a -c training -- sh -c 'kill -9 -1' ends the first now" in remark
 
 
 @pytest.mark.parametrize(
@@ -133,7 +143,7 @@ def test_programs_that_run_on_in_deleted_pods_are_named_together() -> None:
 )
 def test_pod_that_may_still_save_is_no_slow_end(since: float, grace: int, *, has_ended: bool) -> None:
     remarks = look(make_leaving(since=since, grace=grace, has_ended=has_ended)).remarks
-    assert not [each for each in remarks if "still runs" in each]
+    assert not [each for each in remarks if each.startswith("the program of ")]
 
 
 @pytest.mark.parametrize("phase", ["Restarting", "Suspended"])

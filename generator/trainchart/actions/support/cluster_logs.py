@@ -37,7 +37,7 @@ _READERS = 8
 _LAST_LINES_OF = 16
 """Pods."""
 _POLL_SECONDS = 1.0
-_ANSWER_SHOWN = 160
+_ANSWER_SHOWN = 400
 """Characters of a kubelet's answer."""
 
 
