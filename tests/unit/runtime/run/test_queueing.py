@@ -171,6 +171,7 @@ def test_preempted_run_saves_first_and_then_gives_its_quota_back():
 def test_run_without_quota_stops(workload, words):
     state = decide(QUEUED_PLAN, look(group(), workload=workload), trains()).state
     assert state.phase == RESTARTING and words in state.history[-1].message
+    assert state.history[-1].message.endswith("; the pods get SIGTERM, to save and stop")
 
 
 def test_run_goes_on_while_kueue_is_gone():

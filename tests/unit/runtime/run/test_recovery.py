@@ -55,6 +55,7 @@ def upgraded(seen, *roles):
 def test_suspending_lets_the_chief_save_before_ps_and_workers_go():
     first = decide(SUSPEND, see(group()), running())
     assert (first.state.phase, first.scales, first.exit_code) == (SUSPENDED, CHIEF_FIRST, None)
+    assert first.state.history[-1].message == "run.desiredState is suspended: the pods get SIGTERM, to save and stop"
     saving = decide(SUSPEND, see(group(chief_0=pod("chief-0", gone_by=NOW + 30)), wanted(chief=0)), first.state)
     assert saving.scales == ()
     saved = decide(SUSPEND, see(group(chief_0=None), wanted(chief=0)), first.state)

@@ -55,7 +55,7 @@ def follow_queue(plan: RunPlan, group: Cluster, seen: Observation, state: RunSta
         return state
     if state.phase == FINISHING:
         return conclude(state, state.pending_verdict, seen.now)
-    return enter_phase(state, RESTARTING, seen.now, f"{loss}; the pods save and stop")
+    return enter_phase(state, RESTARTING, seen.now, f"{loss}; the pods get SIGTERM, to save and stop")
 
 
 def resolve_queue_step(plan: RunPlan, group: Cluster, seen: Observation, state: RunState) -> Optional[QueueStep]:

@@ -169,7 +169,9 @@ def _follow_wishes(plan: RunPlan, seen: Observation, own: Sequence[PodView], sta
     if plan.desired_state == DESIRED_SUSPENDED:
         if state.phase == SUSPENDED:
             return state
-        return enter_phase(state, SUSPENDED, now, "run.desiredState is suspended: the pods save and stop")
+        return enter_phase(
+            state, SUSPENDED, now, "run.desiredState is suspended: the pods get SIGTERM, to save and stop"
+        )
     if state.phase == SUSPENDED:
         state = state._replace(active_since=now)
         return enter_phase(state, RESTARTING, now, "run.desiredState is running again")
