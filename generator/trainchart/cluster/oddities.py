@@ -42,9 +42,14 @@ _OF_EVALUATORS = (
     "vain. "
 )
 _RESTORED = re.compile(
-    r"\b(?:restor(?:ed|ing)|resum(?:ed|ing)|nothing left to do)\b(?:.*?\bstep (\d{1,18}))?", re.IGNORECASE
+    r"^(?!trainchart-launcher: )"
+    r".*?\b(?:restor(?:ed|ing)|resum(?:ed|ing)|nothing left to do)\b(?:.*?\bstep (\d{1,18}))?",
+    re.IGNORECASE,
 )
-"""What a program says that begins from a checkpoint, with the step where it tells that."""
+"""What a program says that begins from a checkpoint, with the step where it tells that.
+
+The launcher's own lines are about this run: Kubernetes starts the container of a finished task again.
+"""
 
 
 def find_oddities(

@@ -127,6 +127,7 @@ def test_run_that_waits_for_its_evaluator_says_until_when() -> None:
         (945, None, "restored epoch 15", False),
         (None, None, "trained", False),
         (945, 945, "trained", False),
+        (20, 20, "trainchart-launcher: chief-0: has finished this run; nothing left to do", False),
     ],
 )
 def test_success_without_a_step_is_remarked(step: int | None, first: int | None, line: str, is_remarked: bool) -> None:
