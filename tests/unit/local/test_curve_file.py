@@ -21,6 +21,17 @@ def test_points_are_kept_once_a_step_and_read_again(tmp_path: Path) -> None:
     assert (point.step, point.values) == (10, {"loss": 2.0, "examples/s": 50.0})
 
 
+def test_metrics_of_the_final_evaluation_are_kept(tmp_path: Path) -> None:
+    keeper = CurveFile(tmp_path)
+    keeper.add("chief-0", 1.0, 10, {"loss": 2.0}, 50.0)
+    keeper.add("chief-0", 2.0, 10, {"test_loss": 1.5}, 50.0)
+    keeper.add("chief-0", 3.0, 10, {"test_loss": 1.5, "loss": 2.5}, 50.0)
+    CurveFile(tmp_path).add("chief-0", 4.0, 10, {"test_loss": 1.5}, 50.0)
+    first, last = read_points(tmp_path)
+    assert first.values == {"loss": 2.0, "examples/s": 50.0}
+    assert (last.step, last.values) == (10, {"test_loss": 1.5})
+
+
 def test_a_long_run_keeps_a_bounded_number_of_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(curve_file, "POINTS_KEPT", 10)
     keeper = CurveFile(tmp_path)
