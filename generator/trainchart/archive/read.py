@@ -7,10 +7,12 @@ So is what Helm would read differently (tar_dialect.py), or not at all.
 
 from __future__ import annotations
 
+import bisect
 import io
+import re
 import tarfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trainchart.archive.ignore import drop_ignored
@@ -22,6 +24,11 @@ UNPACKED_LIMIT = 100 * 1024 * 1024
 FILE_LIMIT = 5 * 1024 * 1024
 """Bytes; Helm's own limit of one file in it."""
 ENTRY_LIMIT = 10_000
+_GZIP_HEADER = 10
+_GZIP_NAME_LIMIT = 511
+"""Bytes that Go reads of a name: compress/gzip/gunzip.go."""
+_DRIVE = re.compile(r"[A-Za-z]:/")
+"""Helm takes it for a path of Windows that leads outside, also below the chart's folder."""
 _CHUNK = 1024 * 1024
 
 
@@ -38,6 +45,7 @@ def parse_archive(data: bytes) -> UnpackedChart:
     tar = _decompress(data)
     entries = count_plain_entries(tar)
     folders: set[str] = set()
+    folders_below: set[str] = set()
     files: dict[str, bytes] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(tar), mode="r:") as archive:
@@ -47,6 +55,7 @@ def parse_archive(data: bytes) -> UnpackedChart:
                 folder, path = _safe_path(entry.name)
                 folders.add(folder)
                 if entry.isdir():
+                    folders_below.add(path)
                     continue
                 # A sparse file would unfold to whatever size it states.
                 is_plain = entry.isreg() and not entry.issparse() and not entry.name.endswith("/")
@@ -65,9 +74,20 @@ def parse_archive(data: bytes) -> UnpackedChart:
     if len(folders) != 1:
         found = ", ".join(sorted(folders)) or "none"
         raise ToolError(f"a chart archive holds exactly one folder, found {found}")
+    _require_one_kind(files, folders_below)
     if "Chart.yaml" not in files:
         raise ToolError("the archive is not a chart: it holds no Chart.yaml")
     return UnpackedChart(folders.pop(), dict(sorted(files.items())))
+
+
+def _require_one_kind(files: Mapping[str, bytes], folders: Iterable[str]) -> None:
+    """Refuse a file that is a folder, too: no disk holds both, so that Helm cannot unpack it."""
+    paths = sorted({*files, *(f"{folder}/" for folder in folders)})
+    for path in files:
+        # The first one that is below it, if any is.
+        place = bisect.bisect_left(paths, f"{path}/")
+        if place < len(paths) and paths[place].startswith(f"{path}/"):
+            raise ToolError(f"the archive holds {path!r}, which is both a file and a folder")
 
 
 def parse_packed_chart(data: bytes) -> UnpackedChart:
@@ -88,6 +108,7 @@ def parse_packed_chart(data: bytes) -> UnpackedChart:
 
 def _decompress(data: bytes) -> bytes:
     """Undo gzip in steps, so that a bomb is noticed before it fills the memory."""
+    _require_short_names(data)
     stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     parts: list[bytes] = []
     size = 0
@@ -110,6 +131,23 @@ def _decompress(data: bytes) -> bytes:
     return b"".join(parts)
 
 
+def _require_short_names(data: bytes) -> None:
+    """Refuse a name or a comment before compressed data that Go does not read."""
+    flags = data[3] if len(data) > _GZIP_HEADER else 0
+    start = _GZIP_HEADER
+    if flags & 4:  # extra fields, behind their length
+        start += 2 + int.from_bytes(data[start : start + 2], "little")
+    for _ in range((flags >> 3 & 1) + (flags >> 4 & 1)):
+        end = data.find(b"\0", start, start + _GZIP_NAME_LIMIT + 1)
+        if end == -1 and len(data) <= start + _GZIP_NAME_LIMIT:
+            return  # cut off
+        if end == -1:
+            raise ToolError(
+                f"its gzip header has a name longer than {_GZIP_NAME_LIMIT} bytes", hint="pack it again: helm package"
+            )
+        start = end + 1
+
+
 def is_safe_name(path: str) -> bool:
     """Say whether every reader makes the same file of a path, and none that lies outside."""
     # Python and Go make different names of bytes that are no text.
@@ -124,6 +162,7 @@ def _safe_path(name: str) -> tuple[str, str]:
         not is_safe_name("/".join(parts))
         or "/".join(parts[1:]).startswith("..")
         or (len(parts[0]) > 1 and parts[0][1] == ":")
+        or _DRIVE.match("/".join(parts[1:]))
     ):
         raise ToolError(f"the archive holds the unsafe path {name!r}")
     return parts[0], "/".join(parts[1:])

@@ -45,7 +45,7 @@ def test_files_come_back_without_the_top_folder() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["/etc/cron.d/x", "../x", "mnist/../../x", "mnist/./x", "mnist//x", "mnist\\..\\x", "C:/x", "."],
+    ["/etc/cron.d/x", "../x", "mnist/../../x", "mnist/./x", "mnist//x", "mnist\\..\\x", "C:/x", "mnist/C:/x", "."],
 )
 def test_paths_that_lead_outside(name: str) -> None:
     with pytest.raises(ToolError, match="unsafe path"):
@@ -87,6 +87,32 @@ def test_two_top_folders_repeated_names_and_no_chart() -> None:
         parse_archive(archive_of(("mnist/x", b"")))
     with pytest.raises(ToolError, match="exactly one folder, found none"):
         parse_archive(archive_of())
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("below", ["mnist/a/b", "mnist/a/b/c", "mnist/a"])
+def test_a_file_and_a_folder_of_one_name(below: str, first: bool) -> None:
+    other = (below, special(tarfile.DIRTYPE) if below == "mnist/a" else b"")
+    entries = [("mnist/a.b", b""), ("mnist/a", b""), other]
+    with pytest.raises(ToolError, match="'a', which is both a file and a folder"):
+        parse_archive(archive_of(CHART, *(entries if first else reversed(entries))))
+
+
+@pytest.mark.parametrize(
+    ("flags", "before"), [(8, b""), (16, b""), (24, b"a.tar\0"), (12, b"\3\0\0ab"), (20, b"\2\0ab")]
+)
+def test_gzip_with_a_longer_name_than_go_reads(flags: int, before: bytes) -> None:
+    tar = archive_of(CHART)
+    body = tar[tar.index(b"\0", 10) + 1 :] if tar[3] & 8 else tar[10:]
+    for length, is_read in ((511, True), (512, False), (10**6, False)):
+        data = b"\x1f\x8b\x08" + bytes([flags]) + bytes(6) + before + b"x" * length + b"\0" + body
+        if is_read:
+            assert parse_archive(data).folder == "mnist"
+        else:
+            with pytest.raises(ToolError, match="longer than 511 bytes"):
+                parse_archive(data)
+    with pytest.raises(ToolError, match="cut off"):
+        parse_archive(b"\x1f\x8b\x08" + bytes([flags]) + bytes(6) + before + b"x")
 
 
 def test_bombs(monkeypatch: pytest.MonkeyPatch) -> None:
