@@ -237,8 +237,10 @@ def _ask_git(arguments: Iterable[str], environment: Mapping[str, str], limit: in
 def _read_until(handle: int, limit: int, end: float) -> bytes | None:
     """Return all that comes from a pipe; None for more than `limit` bytes. Raises _TimedOutError at `end`."""
     printed = bytearray()
+    waiting = select.poll()  # select.select knows no handle above 1023
+    waiting.register(handle, select.POLLIN)
     while len(printed) <= limit:
-        if not select.select([handle], [], [], max(0.0, end - time.monotonic()))[0]:
+        if not waiting.poll(max(0.0, end - time.monotonic()) * 1000):
             raise _TimedOutError
         piece = os.read(handle, _PIECE)
         if not piece:

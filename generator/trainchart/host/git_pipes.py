@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from trainchart.errors import ToolError
-from trainchart.host.files import TREE_LIMIT, read_text
+from trainchart.host.files import TREE_LIMIT, read_bytes
 from trainchart.host.trees import walk
 
 _POINTER_LIMIT = 2**16
@@ -38,13 +38,22 @@ def _find_git_directories(work_tree: Path) -> Iterator[Path]:
     """Yield the git directory of a work tree, and the one that it shares with other work trees."""
     place = work_tree / ".git"
     _refuse_special(str(place))
-    if place.is_file():
-        place = work_tree / read_text(place, limit=_POINTER_LIMIT).removeprefix("gitdir:").strip()
+    if pointer := _read_pointer(place):
+        place = work_tree / pointer.removeprefix("gitdir:").strip()
     yield place
     shared = place / "commondir"
     _refuse_special(str(shared))
-    if shared.is_file():
-        yield place / read_text(shared, limit=_POINTER_LIMIT).strip()
+    if pointer := _read_pointer(shared):
+        yield place / pointer
+
+
+def _read_pointer(path: Path) -> str:
+    """Return the path that a file holds; empty where git finds none in it either."""
+    try:
+        pointer = os.fsdecode(read_bytes(path, limit=_POINTER_LIMIT)).strip()
+    except ToolError:
+        return ""
+    return "" if "\0" in pointer else pointer
 
 
 def _refuse_below(folder: Path, *, deep: bool) -> None:

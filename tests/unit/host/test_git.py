@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -337,6 +339,37 @@ def test_other_pipes_sockets_and_links_of_a_repository_are_fine(tmp_path: Path) 
     with socket.socket(socket.AF_UNIX) as daemon:
         daemon.bind(os.path.relpath(tmp_path / ".git/fsmonitor--daemon.ipc"))
     assert read_commit(tmp_path) is not None
+
+
+def test_git_is_asked_with_many_files_open(tmp_path: Path) -> None:
+    make_repository(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    try:
+        with ExitStack() as opened:
+            for _ in range(1100):
+                opened.enter_context((tmp_path / "Chart.yaml").open())
+            assert read_commit(tmp_path) is not None
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("content", [b"gitdir: \xff\n", b"gitdir: a\0b\n", b"x" * 10**6, b"", b"gitdir: /\n"])
+def test_a_damaged_pointer_to_a_repository_leads_to_none(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / ".git").write_bytes(content)
+    assert read_commit(tmp_path) is None
+
+
+def test_pipes_are_found_behind_a_name_in_any_encoding(tmp_path: Path) -> None:
+    make_repository(tmp_path)
+    moved = tmp_path / os.fsdecode(b"\xff")
+    (tmp_path / ".git").rename(moved)
+    (tmp_path / ".git").write_bytes(b"gitdir: \xff\n")
+    read_commit(tmp_path)
+    (moved / "packed-refs").unlink(missing_ok=True)
+    os.mkfifo(moved / "packed-refs")
+    with pytest.raises(ToolError, match="neither a file nor a folder"):
+        read_commit(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["DATA", "FSIZE"])
