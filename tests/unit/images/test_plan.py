@@ -99,6 +99,16 @@ def test_training_image_gets_packages_code_and_one_dockerfile(plan: Plan) -> Non
     }
 
 
+def test_no_file_of_the_code_decides_what_a_build_reads(plan: Plan) -> None:
+    """Builders look for lists of ignored files beside the Dockerfile and at the top of the context."""
+    names = ("Dockerfile", "Dockerfile.dockerignore", "Dockerfile.containerignore", ".containerignore")
+    hostile = tuple(ContextFile(name, b"*") for name in (*names, f"{TRAINING_DOCKERFILE}.dockerignore"))
+    made = plan((*CODE, *hostile))
+    ours = {file.path for file in plan().files}
+    assert all(file.path.startswith("model/") for file in made.files if file.path not in ours)
+    assert len(made.files) == len(ours) + len(hostile)
+
+
 def test_code_without_requirements_gets_an_empty_list_and_a_note(plan: Plan) -> None:
     made = plan(code=CODE[:1])
     assert ContextFile("model/requirements.txt", b"") in made.files
