@@ -92,7 +92,7 @@ def read_commit(folder: Path, *, without: Iterable[Path] = ()) -> CommitInfo | N
         passed_over = (os.path.relpath(path, folder.resolve()) for path in sorted(without))
         excluded = (f":(exclude,literal){path}" for path in passed_over if not path.startswith(os.pardir))
         # A submodule has a configuration of its own, which git would read to look inside.
-        status = ("status", "--porcelain", "--ignore-submodules=all", "--", ".", *excluded)
+        status = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=all", "--", ".", *excluded)
         try:
             # The first change says it: the list of all may be larger than the memory.
             is_clean = repository.read(folder, *status, limit=0) == b""

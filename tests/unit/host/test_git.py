@@ -81,6 +81,19 @@ def test_whatever_the_users_git_is_configured_to_show(tmp_path: Path) -> None:
     assert (found.commit, found.is_dirty) == (git(tmp_path, "rev-parse", "HEAD"), True)
 
 
+def test_new_files_count_whatever_the_user_has_git_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, chart = tmp_path / "home", tmp_path / "chart"
+    home.mkdir()
+    chart.mkdir()
+    make_repository(chart)
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".gitconfig").write_text("[status]\n\tshowUntrackedFiles = no\n")
+    (chart / "new.yaml").write_text("in no commit")
+    found = read_commit(chart)
+    assert found is not None
+    assert found.is_dirty
+
+
 def test_no_repository_and_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert read_commit(tmp_path) is None
