@@ -131,6 +131,7 @@ def test_a_wrong_spec_gets_one_clear_error(project: Path, change: tuple[str, str
         (("explain", "tiny", "cpu"), 7, "did you mean roles.worker.cpu?"),
         (("explain", "tiny", "strategy.name"), 7, "strategy is one value"),
         (("genrate",), 2, "No such command"),
+        (("runs",), 2, "No such command 'runs'. Did you mean 'list'?"),
     ],
 )
 def test_wrong_arguments_get_a_hint(project: Path, arguments: tuple[str, ...], code: int, says: str) -> None:

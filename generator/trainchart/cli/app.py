@@ -82,6 +82,10 @@ _MODULES = {"import": "import_", "deprecate": "release"} | dict.fromkeys(
 """Command → its module in trainchart.cli, where that is not named like it."""
 
 
+_OTHER_NAMES = {"runs": "list", "ls": "list", "ps": "list", "train": "run"}
+"""What other tools call a command → what it is called here."""
+
+
 class _Commands(Mapping[str, click.Command]):
     """Imports the module of a command when it is asked for."""
 
@@ -107,6 +111,16 @@ class _Sections(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = _Commands()  # type: ignore[assignment]  # nothing adds to it
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.UsageError as error:
+            if args[0] in _OTHER_NAMES:
+                error.message = f"No such command {args[0]!r}. Did you mean {_OTHER_NAMES[args[0]]!r}?"
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx

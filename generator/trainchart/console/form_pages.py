@@ -27,7 +27,7 @@ FIELD_PREFIX = "value:"
 """Before the key of a value, in the name of its field."""
 _PROBLEMS_SHOWN = 30
 _HELP = {
-    RELEASE: "Lower-case letters, digits and dashes, such as exp-8. Runs and pods are named after it.",
+    RELEASE: "Lower-case letters, digits, dashes and dots, such as exp-8. Runs and pods are named after it.",
     NAMESPACE: "Where to install it.",
     YAML: "Any other values of the chart, as in a values file. They take precedence over the fields above.",
 }

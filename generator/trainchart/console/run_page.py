@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trainchart.console.list_page import describe_staleness
@@ -100,7 +100,7 @@ class RunPage:
 
 def describe_run(view: RunView, report: Report, context: str = "") -> RunPage:
     """Return the page of a run that was read; `context` is what the console was given of the kubeconfig's."""
-    explained = view.why or report
+    explained = _renew(view.why, report) if view.why else report
     pods = report.pods
     shown = None if pods is None else [_describe_pod(pod, report.now) for pod in _choose_pods(pods)]
     return RunPage(
@@ -129,6 +129,13 @@ def describe_run(view: RunView, report: Report, context: str = "") -> RunPage:
         serving=describe_serving(view.servers, report, name_run(report, context)),
         log=[_describe_line(line.at, line.label, line.text) for line in view.lines],
     )
+
+
+def _renew(explained: Report, report: Report) -> Report:
+    """Return a report that was explained some seconds ago, with the step that is known now."""
+    if explained.attempt != report.attempt or report.progress.at < explained.progress.at:
+        return explained
+    return replace(explained, now=report.now, progress=report.progress)
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
@@ -228,6 +235,8 @@ def _origin(report: Report) -> Iterator[tuple[str, str]]:
     record = report.record
     code = record.get("code") or {}
     yield "Chart", report.chart or report.key.chart
+    if report.origin != LOCAL and report.settings.images:
+        yield "Image", ", ".join(report.settings.images)
     if report.run_id:
         yield "Run", report.run_id
     if record.get("command"):

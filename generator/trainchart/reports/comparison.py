@@ -190,12 +190,11 @@ def _find_versions(report: Report) -> _Settings:
     code = report.record.get("code")
     code = code if isinstance(code, Mapping) else {}
     commit = str(code.get("commit") or "")[:12]
-    images = dict.fromkeys(each.image for each in report.settings.roles.values() if each.image)
     found = {
         "chart": report.chart,
         "chart content": _shorten_digest(report.record.get("chartIdentity")),
         "strategy": report.settings.strategy,
-        "image": "" if report.origin == LOCAL else ", ".join(images),
+        "image": "" if report.origin == LOCAL else ", ".join(report.settings.images),
         "code": _shorten_digest(code.get("sha256")),
         "code commit": f"{commit} and changes" if commit and code.get("isDirty") else commit,
         "python": str(report.record.get("python") or ""),

@@ -36,6 +36,19 @@ class Curve:
     values: tuple[float, ...]
 
 
+def find_news(points: Sequence[Point], step: int, values: Mapping[str, float]) -> dict[str, float]:
+    """Return the scalars that one task, whose points these are, has not reported yet at this step.
+
+    A final evaluation reports at the step that the training ended with.
+    """
+    known: set[str] = set()
+    for point in reversed(points):
+        if point.step != step:
+            break
+        known.update(point.values)
+    return {name: value for name, value in values.items() if name not in known}
+
+
 def thin(points: Sequence[Point]) -> list[Point]:
     """Return every second point of each task, and its last one."""
     counts: dict[str, int] = {}

@@ -39,6 +39,11 @@ class RunSettings:
     """What the user set, as in a values file; None where it is not known."""
 
     @property
+    def images(self) -> tuple[str, ...]:
+        """The images of its roles, each once."""
+        return tuple(dict.fromkeys(each.image for each in self.roles.values() if each.image))
+
+    @property
     def last_step(self) -> int | None:
         """The step that ends the training, where a hyperparameter says it."""
         return find_last_step(self.hyperparameters or {})

@@ -154,6 +154,19 @@ def test_a_step_that_is_told_does_not_wait_for_the_record(
     assert [(curve.name, curve.steps) for curve in look().curves] == [("loss", (1201, 1202, 1203, 1204))]
 
 
+def test_the_final_evaluation_at_the_last_step_is_kept(
+    api: SmallApi, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports = [(1300, {"loss": 0.25}), (1300, {"loss": 0.2, "test_loss": 0.3}), (1300, {"loss": 0.2, "test_loss": 0.4})]
+    pages = iter(json.dumps({"runId": "", "step": step, "metrics": metrics}).encode() for step, metrics in reports)
+    monkeypatch.setattr(live_progress, "read_pod_page", lambda *_: next(pages))
+    monkeypatch.setattr(kubernetes_api.KubernetesApi, "read_object", lambda *_: {})
+    look = make_source(runs).watch_run(RELEASE)
+    view = [look() for _ in reports][-1]
+    curves = [(curve.name, curve.steps, curve.values) for curve in view.curves]
+    assert curves == [("loss", (1300,), (0.25,)), ("test_loss", (1300,), (0.3,))]
+
+
 def test_who_may_not_ask_pods_sees_the_record(api: SmallApi, runs: Path) -> None:
     api.refused["portforward"] = 403
     look = make_source(runs).watch_run(RELEASE)

@@ -17,7 +17,7 @@ from trainchart.console.views import ListView, RunRef, RunView, refer_to
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import CLUSTER, LOCAL, Progress, Report
 from trainchart.reports.run_settings import RoleSettings, RunSettings
-from trainchart_runtime.run.state import SUCCEEDED
+from trainchart_runtime.run.state import RUNNING, SUCCEEDED
 
 PAGES = make_pages()
 
@@ -89,6 +89,19 @@ def test_the_settings_of_a_run_are_spelled_as_they_are_set() -> None:
     assert [resources for _, resources in page.roles] == ["4 cpu, 8Gi memory, 1 nvidia.com/gpu"]
     assert page.hyperparameters == [("learningRate", "0.1"), ("seed", "unset")]
     assert page.values == [("roles.worker.replicas", "2")]
+
+
+def test_a_release_shows_the_images_that_it_runs() -> None:
+    roles = {role: RoleSettings(1, image) for role, image in (("chief", "r/a:1"), ("worker", "r/a:1"), ("ps", "r/b:2"))}
+    report = make_report(origin=CLUSTER, settings=RunSettings(roles=roles))
+    assert ("Image", "r/a:1, r/b:2") in describe_run(RunView(report), report).origin
+
+
+def test_the_answer_to_why_has_the_step_that_is_told_now() -> None:
+    recorded = make_report(origin=CLUSTER, phase=RUNNING, progress=Progress(step=1650, at=NOW - 20))
+    told = replace(recorded, now=NOW + 2, progress=Progress(step=2500, at=NOW))
+    lines = [line.text for line in describe_run(RunView(told, why=recorded), told).why]
+    assert "Its last known step is 2500, 2 s ago." in lines
 
 
 def test_of_a_thousand_pods_the_odd_ones_are_shown() -> None:

@@ -272,7 +272,7 @@ def _install(install: HelmInstall) -> None:
     try:
         run_install(install)
     except ToolError as error:
-        hint = "what was made is removed again; docs/families.md lists the values that --set takes"
+        hint = "what was made is removed again; check --set, and whether you may create what the message names"
         raise ToolError(error.message, hint=hint if "exited with" in error.message else error.hint) from error
 
 
