@@ -101,7 +101,7 @@ def _find_repeated_losses(report: Report, *, is_scaled: bool) -> Iterator[str]:
         name = labels.get(pod, pod)
         yield (
             f"{name} was {_describe_loss(cause)} {len(incidents)} times since {describe_time(first.at)}: {same}: "
-            f"{last.error or CAUSES[cause].sentence}; it is recreated, and the run continues without failing. "
+            f"{(last.error or CAUSES[cause].sentence).rstrip('.')}; it is recreated, and the run goes on. "
             f"{fill_in(_HINTS.get(cause, CAUSES[cause].hint), report.address, pod, last.node)}"
         )
 

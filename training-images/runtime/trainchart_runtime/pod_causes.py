@@ -140,7 +140,8 @@ CONFIG_MISSING = Cause(
     "config-missing",
     "A Secret, ConfigMap, ServiceAccount or key that the pod refers to does not exist, or the container cannot be made "
     "from it.",
-    "Create the named object in the release's namespace, or correct its name in the values. What the chart itself "
+    "Create the named object in the release's namespace, or correct its name in the values. A key: put it into the "
+    "Secret or ConfigMap, or name another one in the values. Then the pod starts by itself. What the chart itself "
     "makes comes back by helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE.",
     RESTART_WAITED_FOR,
 )
@@ -225,8 +226,9 @@ SANDBOX_ERROR = Cause(
 EVICTED = Cause(
     "evicted",
     "The pod was evicted from its node.",
-    "Look at the node's memory and disk, or who drained or tainted it (kubectl describe node NODE); the pod is "
-    "recreated. If it held more than its limit, raise tmpSize, ephemeralStorageLimit or the volume's sizeLimit.",
+    "If it held more than its limit, as the message says then, raise tmpSize, ephemeralStorageLimit or the volume's "
+    "sizeLimit, or let the program write less. Else look at the node's memory and disk, or who drained or tainted it "
+    "(kubectl describe node NODE). The pod is recreated.",
     RESTART_RECREATED,
 )
 POD_DEADLINE = Cause(
