@@ -26,6 +26,7 @@ from trainchart_runtime.run.state import (
     SUCCEEDED,
     SUSPENDED,
     Deaths,
+    RunProgress,
 )
 from trainchart_runtime.termination import FAILURES_KEPT, Failure
 
@@ -704,6 +705,21 @@ def test_leader_evicted_again_and_again_fails_the_run():
     verdict = decide(PLAN, again, state).state.verdict
     assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "evicted", "exp1-mnist-chief-0")
     assert verdict.error.startswith("The node was low on resource: ephemeral-storage. (6 restarts since step 5")
+
+
+@pytest.mark.parametrize("way", ["upgrade", "resume"])
+def test_what_a_user_changes_gets_its_own_starts_without_a_step(way):
+    progress = RunProgress(NOW, 1, best_step=5, fruitless_restarts=FRUITLESS_RESTARTS, uid="uid-chief-0")
+    state = running()._replace(progress=progress)
+    if way == "upgrade":
+        state = decide(PLAN, upgraded(see(group()), "chief"), state).state
+    else:
+        state = decide(PLAN, see(sets=zero()), state._replace(phase=SUSPENDED)).state
+    assert state.phase in (RESTARTING, STARTING) and state.progress.fruitless_restarts == 0
+    state = decide(PLAN, see(sets=zero(), now=NOW + 5), state).state
+    again = group(chief_0=pod("chief-0", uid="new"))
+    state = decide(PLAN, see(again, now=NOW + 9)._replace(reports=said(1, 5, uid="new")), state).state
+    assert (state.phase, state.attempt, state.progress.fruitless_restarts) == (RUNNING, 2, 1)
 
 
 def test_peer_evicted_again_and_again_is_named_for_its_leader():

@@ -174,20 +174,23 @@ def _follow_wishes(plan: RunPlan, seen: Observation, own: Sequence[PodView], sta
         )
     if state.phase == SUSPENDED:
         state = state._replace(active_since=now)
-        return enter_phase(state, RESTARTING, now, "run.desiredState is running again")
+        return _restart(state, now, "run.desiredState is running again")
     if state.phase in (QUEUED, RESTARTING):
         return state
     changed = [name for name, view in seen.sets.items() if view.revision and view.revision != state.revisions.get(name)]
     mixed = [pod.name for pod in own if is_newcomer(plan.cluster, pod, state)]
     if mixed:
-        return enter_phase(
-            state, RESTARTING, now, f"{list_names(mixed)} came back with the changes of an upgrade, others did not"
-        )
+        return _restart(state, now, f"{list_names(mixed)} came back with the changes of an upgrade, others did not")
     if changed and plan.on_change != FINISH_FIRST:
-        return enter_phase(
-            state, RESTARTING, now, f"the pods of {list_names(changed)} were changed, by an upgrade or by hand"
-        )
+        return _restart(state, now, f"the pods of {list_names(changed)} were changed, by an upgrade or by hand")
     return state
+
+
+def _restart(state: RunState, now: float, words: str) -> RunState:
+    """Return `state` in Restarting, since a user has changed something: what failed before is not held against it."""
+    if state.progress is not None:
+        state = state._replace(progress=state.progress._replace(fruitless_restarts=0))
+    return enter_phase(state, RESTARTING, now, words)
 
 
 def _leave_pods_behind(plan: RunPlan, seen: Observation, state: RunState) -> RunState:
