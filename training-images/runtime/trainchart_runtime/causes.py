@@ -229,7 +229,9 @@ CHECKPOINT_MISMATCH = Cause(
 PERMISSION_DENIED = Cause(
     "permission-denied",
     "The program may not read or write a file that it needs.",
-    "Write to the checkpoint volume or /tmp only, and check the volume's owner and fsGroup.",
+    "Write to the checkpoint volume or /tmp only. If another user owns a folder of the volume: let that user, or root, "
+    "give it away (chown, or chmod g+w), or set podSecurityContext.fsGroupChangePolicy to Always, with which the "
+    "kubelet gives all files of the volume to the pod's fsGroup at each start.",
     RESTART_NEVER,
 )
 READ_ONLY = Cause(
