@@ -18,6 +18,7 @@ import pytest
 from tests.small_cluster.cluster_objects import (
     NAMESPACE,
     NOW,
+    make_controller_pod,
     make_end,
     make_event,
     make_job,
@@ -201,6 +202,22 @@ def test_why_names_the_policy_that_keeps_pods_apart(api: SmallApi, tmp_path: Pat
     run_to(api, tmp_path, "why", "exp1")
     of_all = [each for each in api.requests if "networkpolicies" in each and "labelSelector" not in each]
     assert not of_all, "only those of the release are read"
+
+
+def test_why_names_the_policy_behind_a_failed_download(api: SmallApi, tmp_path: Path) -> None:
+    error = "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>"
+    ended = make_end(causes.DOWNLOAD_FAILED, error=error)
+    pods = make_pods(worker_1=make_pod("worker-1", ended=ended, restarts=1))
+    api.objects |= {"pods": [*pods, make_controller_pod()], "configmaps": [make_record(None)], "jobs": [make_job()]}
+    metadata = {"name": "default-deny", "namespace": NAMESPACE, "labels": {}, "creationTimestamp": stamp(NOW - 900)}
+    spec = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    api.objects["networkpolicies"] = [{"metadata": metadata, "spec": spec}]
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    cause = "The NetworkPolicy default-deny keeps the pods from the cluster's DNS, and it "
+    assert f"What to do next: {cause}keeps the run controller from the API server" in why
+    assert "Then: trainchart rerun exp1 -n team-a. If it fails again: Put the file into the image" in why
+    assert "helm uninstall" not in why
+    assert "has not written it yet" not in why
 
 
 def share_folder(*claims: str) -> list[dict[str, Any]]:

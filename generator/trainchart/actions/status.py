@@ -37,7 +37,7 @@ from trainchart.cluster.io.releases import (
 from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions
 from trainchart.cluster.namespace_pods import claims_by_label, find_claim_users, find_finished_pods, wants_other_pods
 from trainchart.cluster.outside_changes import find_config_changes, find_object_changes, list_config_maps, list_secrets
-from trainchart.cluster.policies import find_foreign_policies
+from trainchart.cluster.policies import explain_by_policies, needs_policies
 from trainchart.cluster.resource_users import find_hopeless_quotas, find_node_users, find_quota_users, lacks_nodes
 from trainchart.cluster.snapshot import Snapshot, listed
 from trainchart.cluster.storage_folders import find_storage, list_volumes_of
@@ -94,11 +94,10 @@ def explain_run(address: RunAddress) -> Report:
     if account := find_account(listed(seen.jobs)):
         missing = find_missing_rights(report, account, read_rights(api, namespace, account))
         report = replace(report, remarks=(*missing, *report.remarks))
-    if report.seems_to_hang or report.lacks_peers or report.lacks_names:
+    if needs_policies(report, seen):
         policies = read_policies(api, namespace)
-        remarks = (*report.remarks, *find_foreign_policies(report, seen, policies))
-        unknown = (*report.unknown, *list_unknown(policies))
-        report = replace(report, remarks=remarks, unknown=unknown)
+        report = explain_by_policies(report, seen, policies)
+        report = replace(report, unknown=(*report.unknown, *list_unknown(policies)))
     report = _add_sharers(api, seen, _add_users(api, seen, report), with_own_claim=True)
     is_running = report.phase == RUNNING and report.outcome is None
     if not (is_running or report.waits_long):

@@ -1,14 +1,17 @@
-"""Finds the NetworkPolicies of others that keep the pods of a training from each other. Pure.
+"""Finds the NetworkPolicies of others that keep the pods of a training from each other and from services. Pure.
 
 Policies only ever add what is allowed: one of another owner limits a direction that no policy of the release covers.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trainchart.check.objects import selects
+from trainchart.cluster.record import NOT_WRITTEN
 from trainchart.cluster.snapshot import (
     Object,
     Objects,
@@ -21,24 +24,103 @@ from trainchart.cluster.snapshot import (
     name_of,
     section,
 )
-from trainchart.reports.report import Report
+from trainchart.reports.report import FROM_RECORD, Report
 from trainchart.reports.text import describe_time
-from trainchart_runtime.contract import INSTANCE_LABEL, TF_PORT
+from trainchart_runtime.causes import DOWNLOAD_FAILED, PEER_MISSING, PEER_UNRESOLVABLE, SERVICE_UNREACHABLE
+from trainchart_runtime.contract import INSTANCE_LABEL, STATE_KEY, TF_PORT
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.state import FAILED
 
 _PEERS = {"Ingress": ("ingress", "from"), "Egress": ("egress", "to")}
 """Direction → where a policy lists its rules, and where a rule lists its peers."""
 _DNS_PORT = 53
 _NAME_LABEL = "kubernetes.io/metadata.name"
+_OF_NETWORKS = tuple(cause.name for cause in (DOWNLOAD_FAILED, SERVICE_UNREACHABLE, PEER_MISSING, PEER_UNRESOLVABLE))
+_UNRESOLVED = re.compile(
+    r"[Nn]ame resolution|Name or service not known|getaddrinfo|gaierror|errors resolving|DNS resolution failed"
+    r"|resolve host|libcurl code 6\b"
+)
+_UNANSWERED = re.compile(
+    r"[Tt]imed out|TimeoutError|[Cc]onnection refused|ConnectionRefusedError|No route to host|Network is unreachable"
+    r"|failed to connect to all addresses|Max retries exceeded|libcurl code (7|28)\b"
+)
+_ANSWERED = re.compile(r"HTTP ?Error\b|HTTP response code \d")
+"""No policy keeps a program from a server that answers."""
+
+
+def needs_policies(report: Report, seen: Snapshot) -> bool:
+    """Say whether NetworkPolicies may explain what is wrong with a training."""
+    is_empty = any(not section(each, "data").get(STATE_KEY) for each in listed(seen.records))
+    lacks_others = report.seems_to_hang or report.lacks_peers or report.lacks_names
+    return lacks_others or is_empty or _lacks_services(report)
+
+
+def explain_by_policies(report: Report, seen: Snapshot, policies: Objects) -> Report:
+    """Return the report with the policies of others that explain it, and what to do about them."""
+    remarks = list(find_foreign_policies(report, seen, policies))
+    closed = [name for name, _, _ in _list_without_dns(report, seen, policies)]
+    cutting = list(dict.fromkeys(name_of(policy) for policy, _ in _list_cutting(report, seen, policies)))
+    why = f"could not write it, probably because {_name_all(cutting)} keeps it from the API server, see the notes below"
+    known = [
+        each.replace(NOT_WRITTEN, f"is empty: the run controller {why}") if cutting else each for each in report.remarks
+    ]
+    parts = [f"{_name_all(closed)} keeps the pods from the cluster's DNS"] if closed else []
+    subject = "it" if closed == cutting else _name_all(cutting)
+    parts += [f"{subject} keeps the run controller from the API server"] if cutting else []
+    blockade = (
+        f"{', and '.join(parts)}, see the notes below. Have its owner admit that and what the program calls, or add a "
+        "NetworkPolicy that does, since policies only add what is allowed (networkPolicy.restrictEgress, egress and "
+        "apiServer in the values have the chart add its own). Without that, starting or installing again does not help."
+    )
+    blockade = blockade[0].upper() + blockade[1:] if parts else ""
+    return replace(report, remarks=(*known, *remarks), blockade=blockade)
+
+
+def _name_all(names: Sequence[str]) -> str:
+    return f"the NetworkPolicy {list_names(names)}"
+
+
+def _list_failures(report: Report) -> list[tuple[str, str]]:
+    """Return cause and error of the failure, or of those deaths after which no step was made."""
+    outcome = report.outcome
+    if outcome is not None:
+        return [(outcome.cause, outcome.error)] if outcome.result == FAILED else []
+    return [(each.cause, each.error) for each in report.incidents if each.at > report.progress.at]
+
+
+def _lacks_services(report: Report) -> bool:
+    """Say whether a program has failed because something did not answer it, or a name did not resolve."""
+    return any(
+        not _ANSWERED.search(error)
+        and (cause in _OF_NETWORKS or _UNRESOLVED.search(error) or _UNANSWERED.search(error))
+        for cause, error in _list_failures(report)
+    )
+
+
+def _lacks_names(report: Report) -> bool:
+    """Say whether names do not resolve: of tasks, or of what a program calls."""
+    return report.lacks_names or any(
+        cause == PEER_UNRESOLVABLE.name or _UNRESOLVED.search(error) for cause, error in _list_failures(report)
+    )
+
+
+def _list_pods(report: Report, seen: Snapshot) -> list[Object]:
+    """Return the training pods; those of a run that is over may be gone, and their sets then stand for them."""
+    pods = [pod for pod in listed(seen.pods) if is_training_pod(pod)]
+    if pods or not report.is_over:
+        return pods
+    templates = ((name_of(each), section(each, "spec", "template", "metadata")) for each in listed(seen.sets))
+    return [{"metadata": {**metadata, "name": name}} for name, metadata in templates]
 
 
 def find_foreign_policies(report: Report, seen: Snapshot, policies: Objects) -> Iterator[str]:
     """Yield which policies of others keep the training's pods from each other."""
-    pods = [pod for pod in listed(seen.pods) if is_training_pod(pod)]
+    pods = _list_pods(report, seen)
+    is_alone = sum(role.wanted for role in report.roles) == 1
     own = [each for each in listed(policies) if label(each, INSTANCE_LABEL) == report.key.release]
     limits: dict[tuple[str, str], list[str]] = {}
-    for direction in _PEERS:
+    for direction in () if is_alone else _PEERS:
         covering = [each for each in listed(policies) if direction in _list_directions(each)]
         for pod in pods:
             selecting = [each for each in covering if _selects(each, pod)]
@@ -53,19 +135,13 @@ def find_foreign_policies(report: Report, seen: Snapshot, policies: Objects) -> 
         )
     yield from _find_cut_off_controllers(report, seen, policies)
     yield from _find_closed_dns(report, seen, policies)
+    yield from _find_narrow_exits(report, seen, policies)
 
 
 def _find_closed_dns(report: Report, seen: Snapshot, policies: Objects) -> Iterator[str]:
     """Yield which policies of others keep pods from the cluster's DNS, where names do not resolve."""
-    if not report.lacks_names:
-        return
-    limits: dict[str, tuple[Object, list[str]]] = {}
-    for pod in filter(is_training_pod, listed(seen.pods)):
-        selecting = [each for each in listed(policies) if "Egress" in _list_directions(each) and _selects(each, pod)]
-        if not any(label(each, INSTANCE_LABEL) == report.key.release or _admits_dns(each) for each in selecting):
-            for policy in selecting:
-                limits.setdefault(name_of(policy), (policy, []))[1].append(name_of(pod))
-    for name, (policy, names) in limits.items():
+    where = "where names do not resolve" if _lacks_names(report) else "where the program gets no answer"
+    for name, policy, names in _list_without_dns(report, seen, policies):
         labels = _label_dns_namespaces(policy)
         only = (
             f" but in namespaces with the label {labels}: kubectl get namespaces -l {labels} must list that of the DNS"
@@ -74,9 +150,59 @@ def _find_closed_dns(report: Report, seen: Snapshot, policies: Objects) -> Itera
         )
         yield (
             f"{_introduce(name, section(policy, 'metadata').get('creationTimestamp'))} selects {list_names(names)} "
-            f"(Egress), where names do not resolve, and does not admit port 53 (DNS){only}. Its owner must admit the "
+            f"(Egress), {where}, and does not admit port 53 (DNS){only}. Its owner must admit the "
             f"namespace of the DNS, as by kubernetes.io/metadata.name: kube-system ({_describe(name, report)})"
         )
+
+
+def _list_without_dns(report: Report, seen: Snapshot, policies: Objects) -> list[tuple[str, Object, list[str]]]:
+    """Return the policies of others that do not admit the DNS where that explains a failure, and for which pods."""
+    limits: dict[str, tuple[Object, list[str]]] = {}
+    for pod in _list_pods(report, seen) if _lacks_names(report) or _lacks_services(report) else ():
+        selecting = _list_egress(report, policies, pod)
+        if not any(map(_admits_dns, selecting)):
+            for policy in selecting:
+                limits.setdefault(name_of(policy), (policy, []))[1].append(name_of(pod))
+    return [(name, policy, names) for name, (policy, names) in limits.items()]
+
+
+def _find_narrow_exits(report: Report, seen: Snapshot, policies: Objects) -> Iterator[str]:
+    """Yield which policies of others admit the DNS, but perhaps not what a program got no answer from."""
+    if _lacks_names(report) or not _lacks_services(report):
+        return
+    limits: dict[str, tuple[Object, list[str]]] = {}
+    for pod in _list_pods(report, seen):
+        selecting = _list_egress(report, policies, pod)
+        if any(map(_admits_dns, selecting)) and not any(map(_admits_all, selecting)):
+            for policy in selecting:
+                limits.setdefault(name_of(policy), (policy, []))[1].append(name_of(pod))
+    for name, (policy, names) in limits.items():
+        yield (
+            f"{_introduce(name, section(policy, 'metadata').get('creationTimestamp'))} selects {list_names(names)} "
+            "(Egress) and admits only what its rules list: if what the program calls is not in them, its owner must "
+            f"admit it ({_describe(name, report)})"
+        )
+
+
+def _list_egress(report: Report, policies: Objects, pod: Object) -> list[Object]:
+    """Return the policies of others that limit a pod's way out; none where the release has its own, or too late."""
+    selecting = [each for each in listed(policies) if "Egress" in _list_directions(each) and _selects(each, pod)]
+    if any(label(each, INSTANCE_LABEL) == report.key.release for each in selecting):
+        return []
+    ended = report.outcome.at if report.outcome else report.now
+    return [each for each in selecting if parse_time(section(each, "metadata").get("creationTimestamp")) <= ended]
+
+
+def _admits_all(policy: Object) -> bool:
+    """Say whether a rule of a policy admits every address outside of the cluster, on any port."""
+    return any(
+        not rule.get("ports")
+        and (
+            not rule.get("to")
+            or any(section(peer, "ipBlock").get("cidr") == "0.0.0.0/0" for peer in items_of(rule, "to"))
+        )
+        for rule in items_of(section(policy, "spec"), "egress")
+    )
 
 
 def _list_dns_peers(policy: Object) -> Iterator[Object]:
@@ -109,18 +235,31 @@ def _label_namespaces(peer: Object) -> str:
 
 def _find_cut_off_controllers(report: Report, seen: Snapshot, policies: Objects) -> Iterator[str]:
     """Yield which policies of others keep the run controller from what is outside of its namespace."""
-    for pod in filter(is_controllers, listed(seen.pods)):
+    for policy, pod in _list_cutting(report, seen, policies):
+        name = name_of(policy)
+        yield (
+            f"{_introduce(name, section(policy, 'metadata').get('creationTimestamp'))} selects the run controller "
+            f"{pod} (Egress) and does not admit what is outside of the namespace, so perhaps not the API "
+            "server. Without it, the run controller neither records steps nor restarts or ends the run: its owner "
+            f"must admit the API server and the cluster's DNS to it ({_describe(name, report)})"
+        )
+
+
+def _list_cutting(report: Report, seen: Snapshot, policies: Objects) -> Iterator[tuple[Object, str]]:
+    """Yield the policies of others that keep a run controller from what is outside of its namespace, and its pod."""
+    if report.is_over and report.source == FROM_RECORD:
+        return
+    pods = [each for each in listed(seen.pods) if is_controllers(each)]
+    jobs = [each for each in listed(seen.jobs) if is_controllers(each)][-1:]
+    gone = [
+        {"metadata": {**section(each, "spec", "template", "metadata"), "name": f"of Job {name_of(each)}"}}
+        for each in jobs
+    ]
+    for pod in pods or gone:
         selecting = [each for each in listed(policies) if "Egress" in _list_directions(each) and _selects(each, pod)]
-        if any(label(each, INSTANCE_LABEL) == report.key.release or _admits_elsewhere(each) for each in selecting):
-            continue
-        for policy in selecting:
-            name = name_of(policy)
-            yield (
-                f"{_introduce(name, section(policy, 'metadata').get('creationTimestamp'))} selects the run controller "
-                f"{name_of(pod)} (Egress) and does not admit what is outside of the namespace, so perhaps not the API "
-                "server. Without it, the run controller neither records steps nor restarts or ends the run: its owner "
-                f"must admit the API server and the cluster's DNS to it ({_describe(name, report)})"
-            )
+        is_own = any(label(each, INSTANCE_LABEL) == report.key.release for each in selecting)
+        if not is_own and not any(map(_admits_elsewhere, selecting)):
+            yield from ((policy, name_of(pod)) for policy in selecting)
 
 
 def _introduce(name: str, made: Any) -> str:

@@ -15,6 +15,8 @@ from trainchart_runtime.contract import LOGS_KEY, STATE_KEY
 from trainchart_runtime.progress import parse_number
 from trainchart_runtime.run.state import VERSION, RunState, StateError, parse_state
 
+NOT_WRITTEN = "is empty: the run controller has not written it yet, or it was wiped"
+
 
 @dataclass(frozen=True)
 class KeptLog:
@@ -53,8 +55,7 @@ def _parse(config_map: Object) -> Record:
     logs, logs_error = _parse_logs(data.get(LOGS_KEY))
     text = data.get(STATE_KEY)
     if not text:
-        what = "is empty: the run controller has not written it yet, or it was wiped"
-        return Record(name=name, error=f"the record {name} {what}", logs=logs, logs_error=logs_error)
+        return Record(name=name, error=f"the record {name} {NOT_WRITTEN}", logs=logs, logs_error=logs_error)
     try:
         state = parse_state(str(text))
     except StateError as error:

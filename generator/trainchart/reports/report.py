@@ -269,6 +269,8 @@ class Report:
     """What does not fit together, and what that means."""
     leads: tuple[str, ...] = ()
     """What its pods are given that the trouble may come from, and what to do about it; in sentences."""
+    blockade: str = ""
+    """Which NetworkPolicies of others keep its pods or run controller from what they need, and the cure; sentences."""
     seconds_per_step: float = 0.0
     """On average in this run; 0 where it is not known."""
     unknown: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import (
     FROM_PODS,
     LOCAL,
+    NO_CONTROLLER,
     NOT_RUNNING,
     NOTHING_DONE,
     RUN_KILLED,
@@ -29,7 +30,16 @@ from trainchart.reports.text import (
     problem_lines,
     setback_lines,
 )
-from trainchart_runtime.causes import ACCESS_REFUSED, CAUSES, OUT_OF_MEMORY
+from trainchart_runtime.causes import (
+    ACCESS_REFUSED,
+    CAUSES,
+    DOWNLOAD_FAILED,
+    OUT_OF_MEMORY,
+    PEER_MISSING,
+    PEER_UNRESOLVABLE,
+    SERVICE_UNREACHABLE,
+    STORAGE_FAILED,
+)
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import (
     FAILED,
@@ -76,6 +86,9 @@ _AT_START = (
     "it is given (values, `env`, data) or its code."
 )
 _ON_SIGTERM = "SIGTERM was sent, on which programs of the training library save, and others if they handle it"
+_OF_NETWORKS = tuple(
+    cause.name for cause in (DOWNLOAD_FAILED, SERVICE_UNREACHABLE, PEER_MISSING, PEER_UNRESOLVABLE, STORAGE_FAILED)
+)
 _SAME_SECONDS = 10.0
 """A verdict comes this much later than the death it is about, at most."""
 
@@ -261,6 +274,9 @@ def advise(report: Report) -> str:
         hint = f"{fill_in(_UNDO, report.address)} Else: {hint}"
     if report.problems:
         hint = f"First fix what was wrong when it ended. {hint}".rstrip()
+    if report.blockade and outcome.cause in _OF_NETWORKS:
+        return f"{report.blockade} Then: {again}. If it fails again: {hint}"
+    hint = f"{hint} {report.blockade}".strip()
     return f"{hint} Then: {again}" if hint else again
 
 
@@ -268,7 +284,7 @@ def _again(report: Report) -> str:
     """Return what starts the training again."""
     if report.origin == LOCAL:
         return report.resume_command
-    if report.source == FROM_PODS:
+    if report.source == FROM_PODS and not (report.blockade and report.controller not in ("", NO_CONTROLLER)):
         return f"helm uninstall {report.address}, and install it again"
     return f"trainchart rerun {report.address}"
 

@@ -7,11 +7,23 @@ from typing import Any
 
 import pytest
 
-from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_controller_pod, make_pods, make_sets, stamp
-from trainchart.cluster.policies import find_foreign_policies
+from tests.small_cluster.cluster_objects import (
+    NAMESPACE,
+    NOW,
+    make_controller_pod,
+    make_job,
+    make_pod,
+    make_pods,
+    make_record,
+    make_set,
+    make_sets,
+    stamp,
+)
+from trainchart.cluster.diagnosis import diagnose
+from trainchart.cluster.policies import explain_by_policies, find_foreign_policies, needs_policies
 from trainchart.cluster.snapshot import Snapshot
-from trainchart.reports.report import Report, ReportedProblem, TrainingKey
-from trainchart_runtime.run.state import Incident
+from trainchart.reports.report import Report, ReportedProblem, RoleReport, TrainingKey
+from trainchart_runtime.run.state import Incident, Verdict
 
 REPORT = Report(key=TrainingKey(NAMESPACE, "exp1", "mnist"), now=NOW, phase="Running", source="record")
 DNS = {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 443}]}
@@ -131,3 +143,64 @@ def test_deaths_for_lack_of_names_count_until_the_next_step(step_at: float, is_t
     report = replace(REPORT, incidents=(death,), progress=replace(REPORT.progress, at=step_at))
     seen = Snapshot(NOW, sets=tuple(make_sets()), pods=tuple(make_pods()))
     assert bool(list(find_foreign_policies(report, seen, (egress(OWN_NAMESPACE),)))) is is_told
+
+
+DOWNLOAD = Verdict("Failed", NOW - 30, "download-failed", "It failed.", pod="exp1-mnist-worker-0", node="node1")
+TO_ALL_DNS = {"ports": [{"port": 53, "protocol": "UDP"}]}
+UNRESOLVED = "URLError: <urlopen error [Errno -3] Temporary failure in name resolution>"
+TIMED_OUT = "URLError: <urlopen error timed out>"
+
+
+def fail(cause: str, error: str) -> Report:
+    return replace(REPORT, phase="Failed", outcome=DOWNLOAD._replace(cause=cause, error=error))
+
+
+@pytest.mark.parametrize(
+    ("cause", "error", "rules", "words"),
+    [
+        ("download-failed", UNRESOLVED, [], "where names do not resolve, and does not admit port 53 (DNS)"),
+        ("download-failed", TIMED_OUT, [], "where the program gets no answer, and does not admit port 53 (DNS)"),
+        ("download-failed", UNRESOLVED, [TO_ALL_DNS], ""),
+        ("download-failed", TIMED_OUT, [TO_ALL_DNS], "admits only what its rules list"),
+        ("download-failed", TIMED_OUT, [TO_ALL_DNS, {}], ""),
+        ("download-failed", TIMED_OUT, [{"to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}], ""),
+        ("download-failed", "urllib.error.HTTPError: HTTP Error 404: Not Found", [], ""),
+        ("service-unreachable", "ConnectionRefusedError: [Errno 111] Connection refused", [], "(DNS)"),
+        ("program-error", "redis.exceptions.TimeoutError: Timeout connecting to server", [], "(DNS)"),
+        ("program-error", "ValueError: no data today", [], ""),
+    ],
+)
+def test_policy_that_explains_a_failed_run_is_named(cause: str, error: str, rules: list[Any], words: str) -> None:
+    """Its pods may be gone: then its sets stand for them."""
+    sets = (make_set("worker", 0),)
+    report = replace(fail(cause, error), roles=(RoleReport("worker", 1, 0, 1),))
+    for seen in (Snapshot(NOW, sets=sets, pods=(make_pod("worker-0"),)), Snapshot(NOW, sets=sets)):
+        remarks = list(find_foreign_policies(report, seen, (egress(*rules),)))
+        assert [words in remark for remark in remarks] == ([True] if words else [])
+        assert all("NetworkPolicy baseline, " in each and "selects exp1-mnist-worker" in each for each in remarks)
+        late = egress(*rules)
+        late["metadata"]["creationTimestamp"] = stamp(NOW - 10)
+        own = egress(*rules, name="own", release="exp1")
+        assert not list(find_foreign_policies(report, seen, (late,)))
+        assert not list(find_foreign_policies(report, seen, (egress(*rules), own)))
+
+
+@pytest.mark.parametrize("has_pod", [True, False])
+def test_empty_record_is_explained_by_the_policy(has_pod: bool) -> None:
+    pods = (*make_pods(), *([make_controller_pod()] if has_pod else []))
+    seen = Snapshot(NOW, sets=tuple(make_sets()), pods=pods, records=(make_record(None),), jobs=(make_job(),))
+    report = diagnose(REPORT.key, seen)
+    assert needs_policies(report, seen)
+    assert "has not written it yet" in report.remarks[0]
+    found = explain_by_policies(report, seen, (egress(),))
+    assert found.remarks[0].startswith("the record exp1-mnist-state is empty: the run controller could not write it, ")
+    assert "NetworkPolicy baseline keeps it from the API server" in found.remarks[0]
+    assert "keeps the run controller from the API server" in found.blockade
+    assert explain_by_policies(report, seen, ()) == report
+
+
+def test_policies_are_not_read_where_they_explain_nothing() -> None:
+    seen = Snapshot(NOW, sets=tuple(make_sets()), pods=tuple(make_pods()))
+    assert not needs_policies(REPORT, seen)
+    assert not needs_policies(fail("program-error", "ValueError: no data today"), seen)
+    assert needs_policies(fail("download-failed", UNRESOLVED), seen)
