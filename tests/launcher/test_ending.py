@@ -59,6 +59,60 @@ def test_a_missing_program_is_named_and_not_tried_again(make_pod, command, code,
     assert words in pod.message.error
 
 
+NAMED = "its first line names the interpreter"
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "code", "words"),
+    [
+        (b"#!/bin/sh\r\necho\r\n", 0o755, 127, f"{NAMED} '/bin/sh\\r', which does not exist: the file has Windows"),
+        (b"#! /no/python2 -u\necho\n", 0o755, 127, f"{NAMED} '/no/python2', which does not exist in this image"),
+        (b"#!/no/python2", 0o755, 127, f"{NAMED} '/no/python2', which does not exist in this image"),
+        (b"#!/dev/null\n", 0o755, 126, f"Permission denied: {NAMED} '/dev/null', which cannot be executed"),
+        (b"#!/bin/sh\n", 0o644, 126, "Permission denied: the file is not executable (mode 0644)"),
+        (b"", 0o755, 126, "the file is empty"),
+        (b"echo x\n", 0o755, 126, "its first line names no interpreter, such as #!/bin/sh"),
+        (b"\xef\xbb\xbf#!/bin/sh\n", 0o755, 126, "the file begins with a byte order mark (BOM)"),
+    ],
+)
+@pytest.mark.parametrize("in_path", [False, True])
+def test_refused_script_says_what_it_lacks(pod, content, mode, code, words, in_path):
+    script = pod.folder / "train.sh"
+    script.write_bytes(content)
+    script.chmod(mode)
+    named = f"'train.sh' ({script})" if in_path else f"'{script}'"
+    pod.variables["PATH"] = f"/no/such/folder:{pod.folder}"
+    assert pod.run("train.sh" if in_path else str(script), "x")[0] == code
+    assert pod.message.cause == "program-missing"
+    assert pod.message.error.startswith(f"cannot start {named}: {words}")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "cause", "words"),
+    [
+        ("folder", 126, "program-missing", "it is a folder"),
+        ("link", 127, "program-missing", "it is a link to 'nowhere', which does not exist"),
+        ("binary", 126, "wrong-architecture", "Exec format error"),
+    ],
+)
+def test_refused_folder_link_or_binary_is_named(pod, name, code, cause, words):
+    (pod.folder / "folder").mkdir()
+    (pod.folder / "link").symlink_to("nowhere")
+    (pod.folder / "binary").write_bytes(b"\x7fELF\0\0\0")
+    (pod.folder / "binary").chmod(0o755)
+    assert pod.run(f"./{name}", "x")[0] == code
+    assert (pod.message.cause, pod.message.error) == (cause, f"cannot start './{name}': {words}")
+
+
+def test_local_launcher_says_what_a_script_lacks(pod):
+    script = pod.folder / "train.sh"
+    script.write_bytes(b"#!/bin/sh\r\necho\r\n")
+    script.chmod(0o755)
+    pod.variables[contract.LOCAL_PARENT] = str(os.getpid())
+    assert pod.run(str(script), "x")[0] == 126
+    assert pod.message.error.startswith(f"cannot start '{script}': {NAMED} '/bin/sh\\r'")
+
+
 def test_a_file_that_is_not_permitted_is_told_with_its_owner(pod):
     folder = pod.folder / "run"
     folder.mkdir(mode=0o700)

@@ -159,6 +159,7 @@ def hint_here(failure: Failure, plan: LocalPlan) -> str:
         return explain_missing(module[1], pod.argv[0])
     if failure.cause == causes.KERAS_MISSING.name:
         return f"{explain_missing('tf_keras', pod.argv[0])} Or take TF_USE_LEGACY_KERAS out of `env`."
-    if failure.cause == causes.PROGRAM_MISSING.name:
+    is_refused = failure.error.startswith("cannot start ") and ": no such program" not in failure.error
+    if failure.cause == causes.PROGRAM_MISSING.name and not is_refused:
         return f"The code was looked for in {pod.working_directory}: name its folder with --code."
     return failure.hint

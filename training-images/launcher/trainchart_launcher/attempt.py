@@ -220,11 +220,8 @@ def _drain(pumps: Sequence[Pump], grace_seconds: float, signals: Signals) -> Non
 
 
 def _describe_refused_start(program: str, err: Exception, started_at: float) -> AttemptEnd:
-    if isinstance(err, FileNotFoundError):
-        where = "" if "/" in program else f" in PATH ({os.environ.get('PATH', '')})"
-        code, line = NOT_FOUND, f"cannot start {program!r}: no such program{where}"
-    else:
-        reason = err.strerror if isinstance(err, OSError) else str(err)
-        code, line = NOT_EXECUTABLE, f"cannot start {program!r}: {reason}"
-    lines: List[str] = [line]
+    from trainchart_launcher.refused_start import describe_refused_start
+
+    code = NOT_FOUND if isinstance(err, FileNotFoundError) else NOT_EXECUTABLE
+    lines: List[str] = [describe_refused_start(program, err)]
     return AttemptEnd(code, None, started_at, time.time(), 0.0, lines, lines)

@@ -50,5 +50,7 @@ def main() -> None:
     try:
         os.execvp(command[0], command)
     except OSError as err:
-        print(f"{command[0]}: {err.strerror}", file=sys.stderr)
+        from trainchart_launcher.refused_start import describe_refused_start
+
+        print(describe_refused_start(command[0], err), file=sys.stderr)
         sys.exit(_EXIT_NOT_STARTED)

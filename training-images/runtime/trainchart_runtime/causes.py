@@ -148,7 +148,9 @@ FILE_LOCKED = Cause(
 PROGRAM_MISSING = Cause(
     "program-missing",
     "The program to run does not exist in this image, or cannot be executed.",
-    "Check the command and workingDir of the model spec, and that the image contains the code.",
+    "Check the command and workingDir of the model spec, and that the image contains the code. A script must be "
+    "executable (chmod +x; in a ConfigMap, defaultMode: 0755), name an interpreter of the image in its first line, and "
+    "have Linux line ends (dos2unix).",
     RESTART_NEVER,
 )
 WRONG_ARCHITECTURE = Cause(
