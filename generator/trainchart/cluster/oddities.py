@@ -26,7 +26,7 @@ from trainchart_runtime.causes import CAUSES, PEER_LOST, PEER_MISSING
 from trainchart_runtime.cluster import EVALUATOR, deciding_tasks
 from trainchart_runtime.pod_causes import EVICTED, NODE_LOST, POD_DELETED, PREEMPTED
 from trainchart_runtime.pod_problems import find_pod_problem, parse_event
-from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.judge import FRUITLESS_RESTARTS, list_names
 from trainchart_runtime.run.state import FINISHING, SUCCEEDED, Incident
 
 _TAKEN_AWAY = tuple(cause.name for cause in (EVICTED, PREEMPTED, NODE_LOST, POD_DELETED))
@@ -92,7 +92,9 @@ def _find_repeated_losses(report: Report, *, is_scaled: bool) -> Iterator[str]:
     for each in report.incidents:
         if each.cause in _TAKEN_AWAY and not (is_scaled and each.cause == POD_DELETED.name):
             found.setdefault((each.pod, each.cause), []).append(each)
-    labels = name_pods(report)
+    labels, fruitless = name_pods(report), report.progress.fruitless_restarts
+    more = FRUITLESS_RESTARTS + 1 - fruitless
+    until = f", until {more} more starts have brought no new highest step" if fruitless and more > 1 else ""
     for (pod, cause), incidents in sorted(found.items(), key=lambda item: -len(item[1])):
         if len(incidents) < _OFTEN:
             continue
@@ -101,7 +103,7 @@ def _find_repeated_losses(report: Report, *, is_scaled: bool) -> Iterator[str]:
         name = labels.get(pod, pod)
         yield (
             f"{name} was {_describe_loss(cause)} {len(incidents)} times since {describe_time(first.at)}: {same}: "
-            f"{(last.error or CAUSES[cause].sentence).rstrip('.')}; it is recreated, and the run goes on. "
+            f"{(last.error or CAUSES[cause].sentence).rstrip('.')}; it is recreated, and the run goes on{until}. "
             f"{fill_in(_HINTS.get(cause, CAUSES[cause].hint), report.address, pod, last.node)}"
         )
 

@@ -80,6 +80,12 @@ def test_pod_that_is_evicted_again_and_again_is_remarked() -> None:
     assert not look(make_state("Running", progress=step, incidents=drained)).remarks
 
 
+def test_how_many_more_fruitless_starts_end_the_run_is_said() -> None:
+    step = {"at": NOW - 5, "attempt": 1, "step": None, "bestStep": None, "fruitlessRestarts": 4}
+    text = "\n".join(why_lines(look(make_state("Running", progress=step, incidents=evict(4)))))
+    assert "it is recreated, and the run goes on, until 2 more starts have brought no new highest step. " in text
+
+
 def test_pods_deleted_again_and_again_are_explained_once() -> None:
     step = {"at": NOW - 5, "attempt": 1, "step": 70, "bestStep": 70}
     deleted = [each | {"cause": "pod-deleted", "error": ""} for each in evict(5)]

@@ -119,8 +119,8 @@ CRASHED = Cause(
 BUS_ERROR = Cause(
     "bus-error",
     "The program used memory of a mapped file for which there was no room, or which has become shorter.",
-    "Mostly /dev/shm is full, as with the buffers of a data loader: raise roles.ROLE.shmSize, or let it use less. Else "
-    "another process has changed a file that the program has mapped.",
+    "Usually /dev/shm is full, as with the buffers of a data loader: raise roles.ROLE.shmSize, or let it use less. "
+    "Else another process has changed a file that the program has mapped.",
     RESTART_IN_PLACE,
 )
 MACHINE_LIMIT = Cause(
