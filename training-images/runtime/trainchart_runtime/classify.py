@@ -6,10 +6,9 @@ healthy parameter-server chief logs UNAVAILABLE too while a worker restarts.
 
 from __future__ import annotations
 
-import itertools
 import re
 from signal import Signals
-from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_runtime import causes
 from trainchart_runtime.cause import Cause
@@ -17,11 +16,12 @@ from trainchart_runtime.cause_words import CAUSES_BY_WORDS
 from trainchart_runtime.contract import EXIT_PEER_LOST
 from trainchart_runtime.log_text import INFORMATION, hide_credentials
 from trainchart_runtime.restart import STEADY_SECONDS
+from trainchart_runtime.tracebacks import find_errors, find_root
 
 ERROR_LIMIT = 500
 """Characters of an error line that are worth keeping."""
-_COMPLETED = 20
-"""Exceptions of a chain, from the last, whose reasons are looked for, and how deep each: no one reads more."""
+_ROOT_LIMIT = 200
+"""Of them, those of the exception that a program raised its last one from."""
 _LAST_WORDS = 3
 """Without a traceback, only so many of the last lines may say why the program ended."""
 _CRASH_WORDS = 40
@@ -122,110 +122,8 @@ def identify_failure(diagnosis: Diagnosis, step: Optional[int], ran_seconds: flo
     return f"{cause.name} at step {step}: {_CHANGING.sub('', error)}"
 
 
-def find_errors(lines: Sequence[str]) -> List[str]:
-    """Return the exception lines of the traceback that ended a Python program, the last of a chain first."""
-    chains = _find_chains(lines)
-    for noise in (False, True):
-        # A destructor or a background thread may print a traceback after the one that matters.
-        for is_noise, chain in reversed(chains):
-            if is_noise == noise and chain:
-                last = [_complete(error, lines, number) for number, error in chain[: -_COMPLETED - 1 : -1]]
-                return last + [error for _, error in chain[-_COMPLETED - 1 :: -1]]
-    return []
-
-
-_TRACEBACK = re.compile(r"^\W*(Exception Group )?Traceback \(most recent call last\):")
-_NOISE = re.compile(r"^(Exception ignored |Exception in thread |Error in atexit)")
-_CHAINED = (
-    "The above exception was the direct cause of the following exception:",
-    "During handling of the above exception, another exception occurred:",
-)
-_EXCEPTION = re.compile(r"^(?:  \| )?([A-Za-z_][\w.]*)(?:: .*|:)?$")
-_SYNTAX = re.compile(r"^(SyntaxError|IndentationError|TabError): ")
-_PLACE = re.compile(r'^\s*(?:\| )?File "([^"]+)", line (\d+)$')
-_VAGUE = "Graph execution error:"
-"""TensorFlow's exceptions begin so, whatever went wrong: the reason stands below where in the graph it happened."""
-_HEADING = re.compile(r"\bFrom /job:\S+:$|\d+ root error\(s\) found\.$")
-"""An error in another task, or several: the reason stands in the next line."""
-_TRACED = ": in user code:"
-"""The exception inside a tf.function or a step of Keras stands below, indented, behind the places that led to it."""
-_INNER = re.compile(r"^    [A-Za-z_][\w.]*: ")
-_CALLING = re.compile(r": Exception encountered when calling [^:]*\.$")
-"""Keras names the layer in the line, and the reason in the next one that is not empty."""
-_RPC = re.compile(r"<\w+ of RPC that terminated with:$")
-_RPC_FIELD = re.compile(r'^\s+(?:status = StatusCode\.(\w+)|details = "([^"].*?)"?)$')
-"""gRPC prints its status and the server's words in the two lines below."""
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_WHERE = re.compile(r"Detected at |Node: |<stack traces unavailable>|File |\d+ root error|=+$|\[\[|Traceback ")
 _OWN_WORDS = re.compile(r"^(?:\d\d:\d\d:\d\d )?(error: \S.*)")
 """The last line of a program that catches its exception, prints it, and says what it means."""
-
-
-def _find_chains(lines: Sequence[str]) -> List[Tuple[bool, List[Tuple[int, str]]]]:
-    """Return (is noise, (number, exception line) in printed order) of every chain of tracebacks."""
-    chains: List[Tuple[bool, List[Tuple[int, str]]]] = []
-    inside = linked = False
-    before = ""
-    for number, line in enumerate(lines):
-        if _TRACEBACK.match(line):
-            if not linked:
-                chains.append((bool(_NOISE.match(before)), []))
-            inside, linked = True, False
-        elif _SYNTAX.match(line):
-            # A syntax error in the program itself has no "Traceback" heading.
-            if not inside:
-                chains.append((False, []))
-            chains[-1][1].append((number, _locate(line, lines[max(0, number - 6) : number])))
-            inside = False
-        elif inside and _EXCEPTION.match(line):
-            chains[-1][1].append((number, line.replace("  | ", "")))
-            inside = False
-        elif line in _CHAINED:
-            linked = bool(chains)
-        before = line or before
-    return chains
-
-
-def _locate(error: str, above: Sequence[str]) -> str:
-    """Return the line of a syntax error with the file and line that Python names above it."""
-    place = next((found for line in reversed(above) for found in [_PLACE.match(line)] if found), None)
-    return f"{error} ({place.group(1)}, line {place.group(2)})" if place else error
-
-
-def _complete(error: str, lines: Sequence[str], number: int) -> str:
-    """Return the exception line `error`, with the reason from below its `number` where TensorFlow or Keras put it."""
-    for _ in range(_COMPLETED):
-        if not error.endswith(_TRACED):
-            break
-        inner = next((below for below in range(number + 1, len(lines)) if _INNER.match(lines[below])), None)
-        if inner is None:
-            break
-        number, error = inner, lines[inner].strip()
-    below = itertools.islice(lines, number + 1, None)
-    if _RPC.search(error):
-        fields = [field for line in itertools.islice(below, 2) for field in [_RPC_FIELD.match(line)] if field]
-        words = ": ".join(field.group(1) or field.group(2) for field in fields)
-        return f"{error.partition(':')[0]}: {words}" if words else error
-    if _CALLING.search(error):
-        plain = (_COLOURS.sub("", line).strip() for line in below)
-        reason = next((line for line in plain if line), "")
-        return f"{error.partition(':')[0]}: {reason}" if reason else error
-    if error.endswith(_VAGUE):
-        return error[: -len(_VAGUE)] + (_find_reason(below) or _VAGUE)
-    if _HEADING.search(error):
-        return f"{error} {_find_reason(below)}".strip()
-    after = next(below, "") if error.endswith(":") and not error.endswith(_TRACED) else ""
-    return f"{error} {after.strip()}" if after[:1] in ("\t", " ") and after.strip() else error
-
-
-def _find_reason(below: Iterable[str]) -> str:
-    """Return the first line of TensorFlow's that does not say where something happened."""
-    lines = (line.strip().replace("(0) ", "", 1) for line in below)
-    reasons = (line for line in lines if line and not _WHERE.match(line))
-    reason = next(reasons, "")
-    return f"{reason} {next(reasons, '')}".strip() if _HEADING.search(reason) else reason
-
-
 _KERAS_FIT = re.compile(
     r"Attempt to convert a value \(PerReplica|Unrecognized data type: x=<tensorflow\.python\.distribute"
     r"|need to pass this dataset to ClusterCoordinator\.create_per_worker_dataset"
@@ -307,7 +205,13 @@ def _by_exceptions(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
             return found
         if _is_keras_fit(error, frames):
             return causes.KERAS_FIT, error
-    return causes.PROGRAM_ERROR, errors[0]
+    return causes.PROGRAM_ERROR, _name_root(errors[0], find_root(ending.lines))
+
+
+def _name_root(error: str, root: str) -> str:
+    """Return an exception's line with that of the exception it was raised from, unless it repeats its words."""
+    words = root.partition(": ")[2] or root
+    return _cut(error, f" (from {_cut(root, limit=_ROOT_LIMIT)})") if root and words not in error else error
 
 
 def _is_lock(error: str, lines: Sequence[str]) -> bool:
@@ -380,9 +284,9 @@ _PREAMBLE = re.compile(r"\{\{function_node [^}]*\}\} ?|(Collective ops is aborte
 """Where TensorFlow was when it failed, and words that it repeats: the reason behind them must not be cut off."""
 
 
-def _cut(line: str, remark: str = "") -> str:
-    """Return `line`, without credentials, and `remark` within ERROR_LIMIT, the remark whole."""
+def _cut(line: str, remark: str = "", limit: int = ERROR_LIMIT) -> str:
+    """Return `line`, without credentials, and `remark` within `limit`, the remark whole."""
     # What is hidden makes a line shorter: a few times the limit is enough to fill it.
     line = hide_credentials(_PREAMBLE.sub("", line.strip())[: 4 * ERROR_LIMIT])
-    room = ERROR_LIMIT - len(remark)
+    room = limit - len(remark)
     return ((line if len(line) <= room else line[: room - 1] + "…") + remark).strip()
