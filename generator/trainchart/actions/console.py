@@ -45,7 +45,7 @@ from trainchart.local.io import run_report
 from trainchart.local.io.curve_file import read_points
 from trainchart.local.io.release_folder import holds_run
 from trainchart.promotion.servers import ServerState
-from trainchart.reports.curves import POINTS_KEPT, SPEED, Point, find_news, make_curves, thin
+from trainchart.reports.curves import POINTS_KEPT, Point, make_curves, make_point, thin
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import LOCAL, Report
 from trainchart.resources import read_console_files
@@ -173,13 +173,9 @@ class RunSource:
             self._told_at[run] = now
         elif now < self._told_at.get(run, -math.inf) + _RECORD_LATE_SECONDS and not report.is_over:
             return points
-        if progress.step is None:
-            return points
-        speed = progress.examples_per_second
-        values = dict(progress.metrics) if speed is None else {**progress.metrics, SPEED: speed}
-        news = find_news(points, progress.step, values)
-        if news or not points or points[-1].step != progress.step:
-            points = [*points, Point(_LAST, progress.at, progress.step, news)]
+        point = make_point(points, _LAST, progress.at, progress.step, progress.metrics, progress.examples_per_second)
+        if point is not None:
+            points = [*points, point]
             self._seen[run] = thin(points) if len(points) >= 2 * POINTS_KEPT else points
         return points
 

@@ -48,7 +48,6 @@ from trainchart_runtime.run.state import RUNNING
 
 WATCH_SECONDS = 2.0
 _CONFIG_MAPS_READ = 8
-_VOLUMES_READ = 8
 Look = Callable[[], Report]
 """Returns the report of a run as it is now; raises ClusterError of the kind that fits."""
 
@@ -134,7 +133,7 @@ def _add_sharers(api: KubernetesApi, seen: Snapshot, report: Report, *, with_own
         return report
     pods = read_training_pods(api, report.key.namespace)
     claims = list_claims_to_compare(report, seen.pods, pods)
-    volumes = read_volumes(api, list_volumes_of(claims, seen.claims)[:_VOLUMES_READ])
+    volumes = read_volumes(api, list_volumes_of(claims, seen.claims))
     storage = find_storage(seen.claims, volumes)
     shared = find_shared_folders(report, seen.pods, sort_by_folder(pods, storage), storage)
     unknown = (*report.unknown, *list_unknown(pods, volumes))

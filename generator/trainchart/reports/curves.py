@@ -36,17 +36,27 @@ class Curve:
     values: tuple[float, ...]
 
 
-def find_news(points: Sequence[Point], step: int, values: Mapping[str, float]) -> dict[str, float]:
-    """Return the scalars that one task, whose points these are, has not reported yet at this step.
+def make_point(
+    points: Sequence[Point], task: str, at: float, step: int | None, values: Mapping[str, float], speed: float | None
+) -> Point | None:
+    """Return what is to be kept of a task's report, given the points that are; None where all of it is.
 
-    A final evaluation reports at the step that the training ended with.
+    Of the step that the task has reported last, that is what is new: a final evaluation reports at the same step.
     """
-    known: set[str] = set()
+    if step is None:
+        return None
+    reported = dict(values) if speed is None else {**values, SPEED: speed}
+    known: set[str] | None = None
     for point in reversed(points):
+        if point.task != task:
+            continue
         if point.step != step:
             break
-        known.update(point.values)
-    return {name: value for name, value in values.items() if name not in known}
+        known = {*(known or ()), *point.values}
+    if known is None:
+        return Point(task, at, step, reported)
+    news = {name: value for name, value in reported.items() if name not in known}
+    return Point(task, at, step, news) if news else None
 
 
 def thin(points: Sequence[Point]) -> list[Point]:

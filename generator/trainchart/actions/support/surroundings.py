@@ -24,7 +24,6 @@ from trainchart.cluster.snapshot import Snapshot, listed
 from trainchart.errors import ClusterError
 from trainchart.reports.report import Report
 
-_VOLUMES_READ = 8
 _LOGS_READ = 4
 """Pods that wait for the same print the same."""
 
@@ -46,7 +45,7 @@ def add_surroundings(api: KubernetesApi, seen: Snapshot, report: Report) -> Snap
         known = {pod: line for pod, line in lines.items() if line}
         seen = replace(seen, services=read_services(api, namespace), init_lines=known)
     seen = replace(seen, autoscalers=read_autoscalers(api, namespace), claims=read_claims(api, namespace))
-    return replace(seen, volumes=read_volumes(api, list_volumes(report, seen)[:_VOLUMES_READ]))
+    return replace(seen, volumes=read_volumes(api, list_volumes(report, seen)))
 
 
 def _read_last_line(api: KubernetesApi, namespace: str, wait: InitWait) -> str:

@@ -27,6 +27,8 @@ from trainchart.reports.report import TrainingKey
 from trainchart.reports.text import natural_key
 from trainchart_runtime.contract import COMPONENT_LABEL, INSTANCE_LABEL, TRAINING_LABEL
 
+_VOLUMES_READ = 8
+"""Each takes a request."""
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?")
 _NAMES_SHOWN = 8
 
@@ -100,9 +102,9 @@ def read_services(api: KubernetesApi, namespace: str) -> Objects:
 
 
 def read_volumes(api: KubernetesApi, names: Sequence[str]) -> Objects:
-    """Return the PersistentVolumes of these names."""
+    """Return the PersistentVolumes of these names, of which only the first few are read."""
     found: list[Object] = []
-    for name in names:
+    for name in names[:_VOLUMES_READ]:
         objects = _list(api, kubernetes_api.PERSISTENT_VOLUMES, "", "", fields=f"metadata.name={name}")
         if isinstance(objects, Unreadable):
             return objects

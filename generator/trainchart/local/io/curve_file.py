@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trainchart.json_documents import parse_json
-from trainchart.reports.curves import POINTS_KEPT, SPEED, Point, thin
+from trainchart.reports.curves import POINTS_KEPT, Point, make_point, thin
 from trainchart_runtime.io.files import open_regular
 from trainchart_runtime.progress import parse_metrics, parse_number, parse_whole
 
@@ -29,35 +29,21 @@ class CurveFile:
     def __init__(self, folder: Path) -> None:
         self._path = folder / CURVES_FILE
         self._points = read_points(folder)
-        self._last: dict[str, tuple[int, set[str]]] = {}
-        """The last step of each task, and the scalars that are kept of it."""
-        for point in self._points:
-            self._enter(point)
+        self._tasks = {point.task for point in self._points}
 
     def add(self, task: str, at: float, step: int | None, values: Mapping[str, float], speed: float | None) -> None:
         """Keep what a task reports; of the step that it has reported last, only what is new: a final evaluation."""
-        if step is None:
+        point = make_point(self._points, task, at, step, values, speed)
+        if point is None:
             return
-        reported = dict(values) if speed is None else {**values, SPEED: speed}
-        last, names = self._last.get(task, (None, set[str]()))
-        if last == step:
-            reported = {name: value for name, value in reported.items() if name not in names}
-            if not reported:
-                return
-        point = Point(task, at, step, reported)
         self._points.append(point)
-        self._enter(point)
-        tasks = len(self._last)
+        self._tasks.add(task)
         with suppress(OSError):  # a disk that is full must not end a training
-            if len(self._points) > 2 * POINTS_KEPT * tasks:
+            if len(self._points) > 2 * POINTS_KEPT * len(self._tasks):
                 self._points = thin(self._points)
                 self._replace()
             else:
                 self._append(point)
-
-    def _enter(self, point: Point) -> None:
-        step, names = self._last.get(point.task, (None, set[str]()))
-        self._last[point.task] = (point.step, {*(names if step == point.step else ()), *point.values})
 
     def _append(self, point: Point) -> None:
         with os.fdopen(open_regular(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "w") as file:
