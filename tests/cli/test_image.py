@@ -85,12 +85,15 @@ def test_no_builder_and_one_that_fails_have_exit_codes_and_hints(project: Path) 
         (("tiny", "--base-image", "a b"), 2, "'a b' is not a valid image name"),
         (("tiny", "--base-image=--rm"), 2, "'--rm' is not a valid image name"),
         (("tiny", "--pip-config", "a,b.conf"), 2, "a,b.conf has a comma"),
+        (("tiny", "--pip-config", "pipe"), 7, "pipe is neither a file nor a folder"),
+        (("tiny", "--ca-bundle", "pipe"), 7, "pipe is neither a file nor a folder"),
     ],
 )
 def test_a_dry_run_refuses_what_a_builder_would(
     project: Path, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     (project / "a,b.conf").touch()
+    os.mkfifo(project / "pipe")
     done = run(project, "build", "--dry-run", "--builder", "buildah", *arguments)
     assert (done.returncode, done.stdout) == (code, "")
     assert message in " ".join(done.stderr.replace("│", "").split())

@@ -92,12 +92,18 @@ def test_drift_is_refused_unless_allowed(locked_chart: Path, tmp_path: Path) -> 
     assert run(locked_chart, "-d", tmp_path / "dist", "--allow-drift").returncode == 0
 
 
+def _replace_by_pipe(chart: Path) -> None:
+    (chart / "Chart.yaml").unlink()
+    os.mkfifo(chart / "Chart.yaml")
+
+
 @pytest.mark.parametrize(
     ("damage", "code", "message"),
     [
         (lambda chart: (chart / "templates" / "x.yaml").write_text("{{ if }}"), 5, "missing value for if"),
         (lambda chart: (chart / "Chart.yaml").write_text("name: [\n"), 7, "Chart.yaml cannot be read"),
         (lambda chart: (chart / "Chart.yaml").unlink(), 7, "it has no Chart.yaml"),
+        (_replace_by_pipe, 7, "Chart.yaml is neither a file nor a folder"),
     ],
 )
 def test_a_chart_that_does_not_load_is_refused(

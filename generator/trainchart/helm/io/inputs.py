@@ -51,6 +51,7 @@ def require_chart(chart: Path) -> None:
     """Raise ToolError unless `chart` is a folder with a Chart.yaml or a gzip file."""
     try:
         if chart.is_dir():
+            refuse_pipe(chart / "Chart.yaml")
             if not (chart / "Chart.yaml").is_file():
                 if (chart / LOCK_FILE).is_file():
                     raise incomplete_chart(str(chart), ["Chart.yaml"], parse_lock(read_text(chart / LOCK_FILE)))
