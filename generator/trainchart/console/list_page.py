@@ -10,7 +10,7 @@ from trainchart.console.addresses import address_of, key_of
 from trainchart.console.phases import tone_of
 from trainchart.console.views import ListView, refer_to
 from trainchart.reports.report import LOCAL, Report
-from trainchart.reports.text import ListRow, describe_row, describe_time, sort_key
+from trainchart.reports.text import ListRow, describe_phase, describe_row, describe_time, sort_key
 from trainchart_runtime.run.state import ENDED_PHASES
 
 _TITLES = {LOCAL: "On this machine", "cluster": "On the cluster"}
@@ -58,7 +58,7 @@ def describe_group(origin: str, view: ListView) -> Group:
         origin=origin,
         title=_TITLES[origin],
         rows=[_describe(report) for report in reports],
-        counts=Counter(report.phase for report in reports).most_common(),
+        counts=Counter(describe_phase(report) for report in reports).most_common(),
         has_gpus=any(report.gpus or report.gpus is None for report in reports),
         notes=[" ".join(text.split()) for text in view.notes],
         stale=describe_staleness(view.error, view.read_at),
@@ -100,7 +100,7 @@ def _describe(report: Report) -> Row:
         id="row" + address_of(run).replace("/", ":"),
         address=address_of(run),
         key=key_of(run),
-        tone=tone_of(report.phase),
+        tone=tone_of(describe_phase(report)),
         cells=describe_row(report),
         step="–" if progress.step is None else f"{progress.step:,}",
         is_running=is_running,

@@ -16,9 +16,11 @@ from trainchart.reports.report import LOCAL, PodReport, Report, RoleReport
 from trainchart.reports.run_settings import RoleSettings
 from trainchart.reports.text import (
     describe_gpus,
+    describe_phase,
     describe_seconds,
     describe_standing,
     describe_time,
+    find_phase_start,
     headline,
 )
 from trainchart.reports.why import advise, why_lines
@@ -105,8 +107,8 @@ def describe_run(view: RunView, report: Report, context: str = "") -> RunPage:
     shown = None if pods is None else [_describe_pod(pod, report.now) for pod in _choose_pods(pods)]
     return RunPage(
         name=report.key.release,
-        tone=tone_of(report.phase),
-        phase=report.phase,
+        tone=tone_of(describe_phase(report)),
+        phase=describe_phase(report),
         summary=headline(report),
         facts=list(_facts(report)),
         metrics=[(name, f"{value:.6g}") for name, value in list(report.progress.metrics.items())[:_METRICS_SHOWN]],
@@ -145,7 +147,7 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
     yield "Examples/s", "–" if speed is None else f"{speed:,.0f}"
     if report.attempt:
         yield "Attempt", str(report.attempt)
-    if report.since:
+    if find_phase_start(report):
         yield ("Ended" if report.phase in ENDED_PHASES else "In this phase"), _ago(report)
     if report.origin != LOCAL:
         gpus = report.gpus
@@ -156,7 +158,7 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _ago(report: Report) -> str:
-    age = describe_seconds(report.now - report.since)
+    age = describe_seconds(report.now - find_phase_start(report))
     return f"{age} ago" if report.phase in ENDED_PHASES else age
 
 

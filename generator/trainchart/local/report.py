@@ -10,7 +10,7 @@ from typing import Any
 from trainchart.local.missing_modules import explain_missing
 from trainchart.local.plan import LocalPlan
 from trainchart.local.result import Failure, PodResult, RunResult
-from trainchart.reports.report import describe_hyperparameters
+from trainchart.reports.run_settings import describe_hyperparameters
 from trainchart.reports.settings import suggest_settings
 from trainchart_runtime import causes, contract
 

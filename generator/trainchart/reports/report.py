@@ -6,7 +6,6 @@ them, text.py and why.py put them into words, report_json.py into JSON.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections import Counter
@@ -50,6 +49,9 @@ UNKNOWN = "Unknown"
 
 TERMINATING = "Terminating"
 """State of a pod that was deleted and is still there."""
+PENDING = "Pending"
+_NOT_STARTED = (PENDING, "Starting")
+"""States of a pod whose training container was not started; the second has a node."""
 
 LOCAL = "local"
 CLUSTER = "cluster"
@@ -294,7 +296,22 @@ class Report:
         # An end that is not recorded, and a run controller that does not act: then the record knows too little.
         is_known = all(pod.last_end != "succeeded" or pod.label in self.finished for pod in self.pods or ())
         is_acting = self.controller not in _IDLE_CONTROLLERS
-        return self.phase == RUNNING and self.outcome is None and is_known and is_acting
+        is_running = self.phase == RUNNING and self.outcome is None and not self.waits_for_pods
+        return is_running and is_known and is_acting
+
+    @property
+    def waits_for_pods(self) -> bool:
+        """Whether its record says that it runs, but its leading pod is missing or was not started."""
+        if self.origin == LOCAL or self.phase != RUNNING or self.outcome is not None or self.pods is None:
+            return False
+        states = {pod.label: pod.state for pod in self.pods}
+        is_missing = states.get(self.leading_task, PENDING) in _NOT_STARTED
+        return bool(self.roles) and is_missing and self.leading_task not in self.finished
+
+    @property
+    def leading_task(self) -> str:
+        """The task whose success decides the run, such as chief-0; roles are in this order."""
+        return f"{self.roles[0].role}-0" if self.roles else ""
 
     @property
     def fails_at_start(self) -> bool:
@@ -379,11 +396,3 @@ def runs_option(folder: str) -> str:
     parent = folder.rpartition("/")[0] or "."
     is_usual = re.fullmatch(rf"(\.\./)*{re.escape(DEFAULT_RUNS_FOLDER)}", parent)
     return "" if is_usual else f" --runs-dir {shlex.quote(parent)}"
-
-
-def describe_hyperparameters(values: Mapping[str, Any]) -> str:
-    """Return "name value, …", each value as `--set-json` takes it, or `unset`."""
-    return ", ".join(
-        f"{name} {'unset' if value is None else json.dumps(value, ensure_ascii=False)}"
-        for name, value in values.items()
-    )

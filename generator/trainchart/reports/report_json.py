@@ -22,6 +22,7 @@ def describe_report(report: Report) -> dict[str, Any]:
         "chart": report.chart,
         "phase": report.phase,
         "phaseFrom": report.source,
+        "waitsForPods": report.waits_for_pods,
         "since": report.since or None,
         "startedAt": find_start(report) or None,
         "seconds": find_seconds(report),

@@ -5,6 +5,7 @@ Local runs keep it in their record; of a release it is read from the StatefulSet
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -108,3 +109,11 @@ def _parse_role(document: Any) -> RoleSettings | None:
     if not isinstance(replicas, int):
         return None
     return RoleSettings(replicas, *(str(document.get(name) or "") for name in ("image", "cpu", "memory", "gpus")))
+
+
+def describe_hyperparameters(values: Mapping[str, Any]) -> str:
+    """Return "name value, …", each value as `--set-json` takes it, or `unset`."""
+    return ", ".join(
+        f"{name} {'unset' if value is None else json.dumps(value, ensure_ascii=False)}"
+        for name, value in values.items()
+    )

@@ -13,13 +13,14 @@ from trainchart.reports.report import (
     FROM_PODS,
     LOCAL,
     NOTHING_DONE,
+    PENDING,
     RUN_KILLED,
     PodReport,
     QueueStanding,
     Report,
     ReportedProblem,
-    describe_hyperparameters,
 )
+from trainchart.reports.run_settings import describe_hyperparameters
 from trainchart.reports.widths import measure
 from trainchart_runtime.log_text import clean
 from trainchart_runtime.pod_causes import QUOTA_EXCEEDED
@@ -117,13 +118,13 @@ def list_lines(reports: Sequence[Report]) -> list[str]:
 
 def describe_row(report: Report) -> ListRow:
     """Return what `list` says of a training; a question mark stands for what is not known."""
-    gpus, held = report.gpus, report.gpus_since
+    gpus, held, since = report.gpus, report.gpus_since, find_phase_start(report)
     return ListRow(
         report.place,
         report.key.release,
         report.chart or report.key.chart,
-        report.phase,
-        describe_seconds(report.now - report.since) if report.since else "?",
+        describe_phase(report),
+        describe_seconds(report.now - since) if since else "?",
         _count_pods(report),
         "?" if gpus is None else describe_gpus(gpus),
         describe_seconds(report.now - held) if held else "-",
@@ -196,11 +197,24 @@ def status_lines(report: Report) -> list[str]:
     return clean_lines(lines[:-1] if lines[-1] == "" else lines)
 
 
+def describe_phase(report: Report) -> str:
+    """Return the phase; Pending where the record says that the run goes on, but its leading pod was not started."""
+    return PENDING if report.waits_for_pods else report.phase
+
+
+def find_phase_start(report: Report) -> float:
+    """Return when what describe_phase says began; 0 where it is not known."""
+    if not report.waits_for_pods:
+        return report.since
+    return next((pod.created for pod in report.pods or () if pod.label == report.leading_task), 0.0)
+
+
 def headline(report: Report) -> str:
     """Return what the training does, in one line."""
-    words = report.phase
-    if report.since:
-        age = describe_seconds(report.now - report.since)
+    since, words = find_phase_start(report), describe_phase(report)
+    words += " (waiting for pods)" if report.waits_for_pods else ""
+    if since:
+        age = describe_seconds(report.now - since)
         words += f" {age} ago" if report.phase in ENDED_PHASES else f" for {age}"
     if report.attempt and report.attempt > 1:
         words += f", attempt {report.attempt}"
