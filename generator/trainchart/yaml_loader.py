@@ -17,9 +17,12 @@ from trainchart.yaml_limits import NODE_LIMIT, FastLoader, refuse_deep_nesting, 
 
 MERGE_TAG = "tag:yaml.org,2002:merge"
 _WORDS = "y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF"
-_INTEGER = r"[-+]?_*(?:0[bB][01_]+|0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0|[1-9][0-9_]*)"
+_INTEGER = r"[-+]?_*(?:0_*[bB][01_]+|0_*[xX][0-9a-fA-F_]+|0_*[oO]?[0-7_]+|0|[1-9][0-9_]*)|0_*b_*[-+][01_]+"
 _DIGITS = "[0-9][0-9_]*"
-_FLOAT = rf"[-+]?_*(?:\._*{_DIGITS}|{_DIGITS}(?:\.[0-9_]*)?)(?:[eE]_*[-+]?_*{_DIGITS})?"
+_SPACED = "[0-9]+(?:_[0-9]+)*"
+_FLOAT = rf"(?:[-+]_*\._*{_DIGITS}|(?:[-+]_*)?{_DIGITS}(?:\.[0-9_]*)?)(?:[eE]_*[-+]?_*{_DIGITS})?"
+# Before a point without a sign, Go does not take out underscores first.
+_FLOAT += rf"|\.{_SPACED}(?:[eE][-+]?{_SPACED})?"
 _FLOAT += r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 
 _TYPED = {
@@ -109,19 +112,27 @@ def _construct_typed(loader: Loader, node: yaml.Node) -> bool | float | int | st
         raise _ambiguous(f"{text!r} is not a value of !!{kind}", node.start_mark)
     if kind == "null":
         return None
-    return _BOOLEANS[text] if kind == "bool" else _number(loader, node, text)
+    return _BOOLEANS[text] if kind == "bool" else _number(text)
 
 
-def _number(loader: Loader, node: yaml.Node, text: str) -> float | int | str:
+def _number(text: str) -> float | int | str:
     """Return a number as Go reads it: an integer beyond 64 bits is a float, and what no float can hold a text."""
+    plain = text.replace("_", "").lower()
     try:
         if _TYPED["int"].fullmatch(text):
-            whole = int(loader.construct_yaml_int(node))
-            return whole if -(2**63) <= whole < 2**64 else _finite(float(text.replace("_", "")))
-        number = float(loader.construct_yaml_float(node))
-        return number if "inf" in text.lower() else _finite(number)
+            whole = int(plain.removeprefix("0b"), _base(plain.lstrip("+-")))
+            return whole if -(2**63) <= whole < 2**64 else _finite(float(plain))
+        if plain.endswith(("inf", "nan")):
+            return float(plain.replace(".", ""))
+        return _finite(float(plain))
     except ValueError:
         return text
+
+
+def _base(digits: str) -> int:
+    if digits[:1] != "0" or digits == "0":
+        return 10
+    return {"b": 2, "x": 16}.get(digits[1], 8)
 
 
 def _finite(value: float) -> float:
