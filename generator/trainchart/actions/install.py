@@ -268,7 +268,7 @@ def _read_chart_file(path: Path) -> ChartFile:
 def _read_packed(path: Path, changed: int, size: int) -> ChartFile:
     """Return the Chart.yaml of an archive, which is unpacked again only where it has changed."""
     del changed, size
-    return parse_chart_file({CHART_FILE: read_chart_files(path)[CHART_FILE]})
+    return parse_chart_file(read_chart_files(path))
 
 
 def _make_offer(key: str, file: ChartFile, where: str) -> ChartOffer:

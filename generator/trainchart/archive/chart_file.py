@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainchart.archive.chart_keys import find_mistaken_chart_key
+from trainchart.archive.chart_keys import CHART_KEYS, find_mistaken_chart_key
 from trainchart.chart_version import is_chart_version
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, find_merge_key, parse_mapping
 
 CHART_FILE = "Chart.yaml"
+REQUIREMENTS_FILE = "requirements.yaml"
+"""The dependencies of a chart of Helm 2. Helm 3 and 4 read every key of Chart.yaml in it, and prefer it."""
 IDENTITY_ANNOTATION = "trainchart/content-sha256"
 COMMIT_ANNOTATION = "trainchart/git-commit"
 CREATED_ANNOTATION = "trainchart/created"
@@ -66,16 +68,17 @@ class ChartFile:
 
 
 def parse_chart_file(files: Mapping[str, bytes]) -> ChartFile:
-    """Return the Chart.yaml among `files`. Raises ToolError where it is missing or unfit."""
+    """Return the Chart.yaml among `files`. Raises ToolError where it is missing or unfit, or not what Helm goes by."""
     if CHART_FILE not in files:
         raise ToolError("this is not a chart: there is no Chart.yaml")
-    try:
-        text = files[CHART_FILE].decode("utf-8-sig")
-        data = parse_mapping(text)
-    except (UnicodeDecodeError, YamlError) as error:
-        line = f"line {error.line}: " if isinstance(error, YamlError) and error.line else ""
-        raise ToolError(f"{CHART_FILE} cannot be read: {line}{error}") from error
-    _require_unambiguous(text, data)
+    text, data = _read_unambiguous(files, CHART_FILE)
+    if REQUIREMENTS_FILE in files:
+        _, requirements = _read_unambiguous(files, REQUIREMENTS_FILE)
+        for key in find_overriding_keys(requirements):
+            raise ToolError(
+                f"{REQUIREMENTS_FILE}: Helm prefers its key {key} to the one of {CHART_FILE}",
+                hint=f"keep nothing but dependencies in {REQUIREMENTS_FILE}",
+            )
     name, version = data.get("name"), data.get("version")
     if not isinstance(name, str) or len(name) > _NAME_LIMIT or not _NAME.fullmatch(name):
         raise ToolError(
@@ -92,16 +95,29 @@ def parse_chart_file(files: Mapping[str, bytes]) -> ChartFile:
     return ChartFile(name, version, text, data)
 
 
-def _require_unambiguous(text: str, data: Mapping[str, Any]) -> None:
+def find_overriding_keys(requirements: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the keys of a requirements.yaml that Helm would take for keys of Chart.yaml, dependencies left out."""
+    known = {key.casefold() for key in CHART_KEYS}
+    return tuple(key for key in requirements if key.casefold() in known and key != "dependencies")
+
+
+def _read_unambiguous(files: Mapping[str, bytes], name: str) -> tuple[str, dict[str, Any]]:
+    try:
+        text = files[name].decode("utf-8-sig")
+        data = parse_mapping(text)
+    except (UnicodeDecodeError, YamlError) as error:
+        where = f"line {error.line}: " if isinstance(error, YamlError) and error.line else ""
+        raise ToolError(f"{name} cannot be read: {where}{error}") from error
     line = find_merge_key(text)
     if line:
         raise ToolError(
-            f"{CHART_FILE}: line {line}: << merges another mapping, which YAML readers understand differently",
+            f"{name}: line {line}: << merges another mapping, which YAML readers understand differently",
             hint="write out the keys that it stands for",
         )
     mistaken = find_mistaken_chart_key(data)
     if mistaken is not None:
-        raise ToolError(f"{CHART_FILE}: {mistaken}", hint=f"write {mistaken.meant}, or leave it out")
+        raise ToolError(f"{name}: {mistaken}", hint=f"write {mistaken.meant}, or leave it out")
+    return text, data
 
 
 def stamp_chart_file(chart: ChartFile, annotations: Mapping[str, str]) -> str:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from trainchart.archive.chart_file import CHART_FILE
 from trainchart.check.finding import CheckInput
 from trainchart.check.objects import mapping_at
 from trainchart.check.sources import (
-    CHART_FILE,
     chart_file,
     chart_templates,
     chart_values,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from trainchart.archive.chart_file import CHART_FILE, REQUIREMENTS_FILE
 from trainchart.check.finding import CheckInput
 from trainchart.check.objects import mapping_at
 from trainchart.json_documents import parse_json, resolve_reference
@@ -14,7 +15,6 @@ from trainchart.kubernetes_yaml import KeyPlace, YamlError, find_keys, parse_map
 
 KUBERNETES_DEFINITIONS = "#/$defs/io.k8s."
 """Definitions taken over from Kubernetes: strict already, and not the author's."""
-CHART_FILE = "Chart.yaml"
 VALUES_FILE = "values.yaml"
 SCHEMA_FILE = "values.schema.json"
 README_FILE = "README.md"
@@ -38,8 +38,12 @@ def yaml_sources(given: CheckInput, *, without: tuple[str, ...]) -> Iterator[tup
 
 
 def chart_file(given: CheckInput) -> Mapping[str, Any]:
-    """Return Chart.yaml, empty where it cannot be read."""
-    return _mapping(given.files.get(CHART_FILE, b""))
+    """Return Chart.yaml with the dependencies of requirements.yaml, empty where it cannot be read."""
+    requirements = _mapping(given.files.get(REQUIREMENTS_FILE, b""))
+    return {
+        **_mapping(given.files.get(CHART_FILE, b"")),
+        **{key: value for key, value in requirements.items() if key == "dependencies"},
+    }
 
 
 def chart_values(given: CheckInput) -> Mapping[str, Any]:

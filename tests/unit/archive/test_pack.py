@@ -180,3 +180,22 @@ def test_keys_that_helm_takes_for_others_are_refused(added: str) -> None:
     assert parse_chart_file({"Chart.yaml": chart.encode()}).version == "1.0.0"
     with pytest.raises(ToolError, match=r"Chart\.yaml"):
         parse_chart_file({"Chart.yaml": f"{chart}{added}\n".encode()})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["version: 9.9.9", "Name: other", "annotations: {}", "<<: {version: 9.9.9}", "a: [", "dependencies: [{NAME: a}]"],
+)
+def test_requirements_that_override_the_chart_file_are_refused(text: str) -> None:
+    with pytest.raises(ToolError, match=r"requirements\.yaml"):
+        pack_chart(FILES | {"requirements.yaml": text.encode()}, BUILD)
+
+
+def test_helm_prefers_what_requirements_say(tmp_path: Path) -> None:
+    """This is why they are refused."""
+    for path, content in (FILES | {"requirements.yaml": b"version: 9.9.9\n"}).items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(content)
+    packed_by_helm = helm_python.package(tmp_path, destination=tmp_path / "out")
+    assert Path(packed_by_helm).name == "mnist-9.9.9.tgz"
+    assert pack_chart(FILES | {"requirements.yaml": b"dependencies: []\n"}, BUILD).filename.endswith("build.5.tgz")

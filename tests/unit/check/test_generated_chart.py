@@ -156,6 +156,8 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ),
     ("chart-fields", source("Chart.yaml", "apiVersion: v2", "apiVersion: v3"), "apiVersion 'v3' is neither v2 nor v1"),
     ("chart-fields", file("Chart.yaml", "a: [\ntrainchart/strategy: x\n"), "cannot be read:"),
+    ("chart-fields", file("requirements.yaml", "dependencies: []\nversion: 9.9.9\n"), "Helm prefers its key version"),
+    ("chart-fields", file("requirements.yaml", "a: ["), "cannot be read:"),
     ("chart-about", source("Chart.yaml", "icon:", "#icon:"), "has no icon"),
     ("archive-clean", file("docs/notes.rej", "x"), "is a leftover that the archive would carry"),
     ("archive-clean", file("tests/a_test.yaml", "a: 1\n"), "is for the chart's authors, not for the archive"),

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from trainchart.archive.chart_file import CHART_FILE, REQUIREMENTS_FILE, find_overriding_keys
 from trainchart.chart_version import is_chart_version
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
-from trainchart.check.sources import CHART_FILE, read_source
+from trainchart.check.sources import read_source
 from trainchart.kubernetes_yaml import YamlError, find_keys, parse_mapping
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -60,6 +61,23 @@ def check_fields(given: CheckInput) -> Iterator[Finding]:
     lines = {place.path[0]: place.line for place in find_keys(text) if len(place.path) == 1}
     for field, message, hint in _field_problems(chart):
         yield Finding(message, path=CHART_FILE, line=lines.get(field, 1), hint=hint)
+    yield from _find_overrides(read_source(given, REQUIREMENTS_FILE))
+
+
+def _find_overrides(text: str) -> Iterator[Finding]:
+    try:
+        keys = find_overriding_keys(parse_mapping(text))
+    except YamlError as error:
+        yield Finding(f"cannot be read: {error}", path=REQUIREMENTS_FILE, line=error.line)
+        return
+    lines = {place.path[0]: place.line for place in find_keys(text)}
+    for key in keys:
+        yield Finding(
+            f"Helm prefers its key {key} to the one of {CHART_FILE}",
+            path=REQUIREMENTS_FILE,
+            line=lines.get(key, 1),
+            hint=f"keep nothing but dependencies in {REQUIREMENTS_FILE}",
+        )
 
 
 def check_about(given: CheckInput) -> Iterator[Finding]:

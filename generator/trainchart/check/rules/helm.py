@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainchart.archive.chart_file import CHART_FILE
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
-from trainchart.check.sources import CHART_FILE, chart_file
+from trainchart.check.sources import chart_file
 
 _NO_ICON = "icon is recommended"
 """The rule chart-about says so, together with what else is not there."""

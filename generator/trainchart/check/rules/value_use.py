@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainchart.archive.chart_file import CHART_FILE
 from trainchart.check.finding import CheckInput, Finding, Probe, Severity
 from trainchart.check.objects import called, mapping_at
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import (
-    CHART_FILE,
     SCHEMA_FILE,
     VALUES_FILE,
     chart_file,
