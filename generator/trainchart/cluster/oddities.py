@@ -20,8 +20,9 @@ from trainchart.cluster.snapshot import (
     name_of,
     section,
 )
+from trainchart.reports.hints import fill_in
 from trainchart.reports.report import FROM_RECORD, Report
-from trainchart.reports.text import describe_time, fill_in
+from trainchart.reports.text import describe_time
 from trainchart_runtime.causes import CAUSES, PEER_LOST, PEER_MISSING
 from trainchart_runtime.cluster import EVALUATOR, deciding_tasks
 from trainchart_runtime.pod_causes import EVICTED, NODE_LOST, POD_DELETED, PREEMPTED

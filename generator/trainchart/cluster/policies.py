@@ -61,7 +61,7 @@ def explain_by_policies(report: Report, seen: Snapshot, policies: Objects) -> Re
     remarks = list(find_foreign_policies(report, seen, policies))
     closed = [name for name, _, _ in _list_without_dns(report, seen, policies)]
     cutting = list(dict.fromkeys(name_of(policy) for policy, _ in _list_cutting(report, seen, policies)))
-    why = f"could not write it, probably because {_name_all(cutting)} keeps it from the API server, see the notes below"
+    why = f"could not write it, probably because {_name_all(cutting)} keeps it from the API server, see the notes"
     known = [
         each.replace(NOT_WRITTEN, f"is empty: the run controller {why}") if cutting else each for each in report.remarks
     ]
@@ -69,7 +69,7 @@ def explain_by_policies(report: Report, seen: Snapshot, policies: Objects) -> Re
     subject = "it" if closed == cutting else _name_all(cutting)
     parts += [f"{subject} keeps the run controller from the API server"] if cutting else []
     blockade = (
-        f"{', and '.join(parts)}, see the notes below. Have its owner admit that and what the program calls, or add a "
+        f"{', and '.join(parts)}, see the notes. Have its owner admit that and what the program calls, or add a "
         "NetworkPolicy that does, since policies only add what is allowed (networkPolicy.restrictEgress, egress and "
         "apiServer in the values have the chart add its own). Without that, starting or installing again does not help."
     )

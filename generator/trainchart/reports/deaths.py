@@ -6,8 +6,9 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
+from trainchart.reports.hints import fill_in
 from trainchart.reports.report import TERMINATING, Report
-from trainchart.reports.text import describe_seconds, describe_time, fill_in
+from trainchart.reports.text import describe_seconds, describe_time
 from trainchart_runtime.cause import RESTART_IN_PLACE, RESTART_IN_PLACE_PEER
 from trainchart_runtime.causes import CAUSES, OUT_OF_MEMORY
 from trainchart_runtime.pod_causes import POD_DELETED
@@ -49,7 +50,8 @@ def death_lines(report: Report) -> Iterator[str]:
     waiting = {each.subject for each in report.problems}
     newest = last[-1] if last else None
     is_advised = bool(newest and newest.cause != POD_DELETED.name and newest.pod in waiting)
-    if newest and newest.cause in CAUSES and is_advised:
+    told = {each.cause for each in report.problems}
+    if newest and newest.cause in CAUSES and is_advised and newest.cause not in told:
         yield f"  next: {fill_in(CAUSES[newest.cause].hint, report.address, newest.pod, newest.node)}"
     yield from _list_deaths("Earlier deaths, after which the training made steps, the newest first:", past)
     if report.outcome is None and not is_advised and (hint := advise_repeated(report)):

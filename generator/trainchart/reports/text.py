@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from trainchart.reports.hints import fill_in, find_notes, leave_notes
 from trainchart.reports.quotas import describe_refusal, is_count_of_pods
 from trainchart.reports.report import (
     FROM_PODS,
@@ -188,12 +189,13 @@ def status_lines(report: Report) -> list[str]:
     if report.pods:
         lines += [*_pod_lines(report.pods, report.now), ""]
     lines += setback_lines(report.setbacks)
-    lines += problem_lines(report.problems, report.address)
+    lines += problem_lines(report.problems, report.address, report.remarks)
+    notes = leave_notes(report.problems, report.remarks)
     changes = (
         f"changed outside Helm: {each.subject}, by {each.by} at {describe_time(each.at)}"
         for each in report.outside_changes[-_CHANGES_SHOWN:]
     )
-    lines += [f"note: {remark}" for remark in (*report.remarks, *changes, *report.unknown)]
+    lines += [f"note: {remark}" for remark in (*notes, *changes, *report.unknown)]
     return clean_lines(lines[:-1] if lines[-1] == "" else lines)
 
 
@@ -315,33 +317,38 @@ def setback_lines(setbacks: Sequence[Setback]) -> Iterator[str]:
             )
 
 
-def problem_lines(problems: Sequence[ReportedProblem], address: str) -> list[str]:
-    """Return what keeps pods from running, once for all pods with the same words; `address` finds the release."""
-    groups: dict[tuple[str, str], list[ReportedProblem]] = defaultdict(list)
+def problem_lines(problems: Sequence[ReportedProblem], address: str, notes: Sequence[str] = ()) -> list[str]:
+    """Return what keeps pods from running, once for all pods with the same words, and what to do, once per cause.
+
+    `address` finds the release. The `notes` that find_notes assigns to a cause come before its advice.
+    """
+    by_cause: dict[str, list[ReportedProblem]] = defaultdict(list)
     for problem in problems:
-        groups[problem.cause, problem.message].append(problem)
+        by_cause[problem.cause].append(problem)
     lines = []
-    for (cause, message), group in groups.items():
-        names = ", ".join(problem.subject for problem in group[:_NAMES_SHOWN])
-        more = f" and {len(group) - _NAMES_SHOWN} more" if len(group) > _NAMES_SHOWN else ""
-        node = f" on {group[0].node}" if group[0].node and len(group) == 1 else ""
-        begin = min(problem.since for problem in group)
-        since = f", since {describe_time(begin)}" if begin else ""
-        lines.append(f"problem: {names}{more}{node}: {group[0].sentence or cause} [{cause}]{since}")
-        lines.append(f"  {message}")
-        hint = _DELETE_FINISHED if is_count_of_pods(message) else group[0].hint
+    for cause, alike in by_cause.items():
+        groups: dict[str, list[ReportedProblem]] = defaultdict(list)
+        for problem in alike:
+            groups[problem.message].append(problem)
+        for message, group in groups.items():
+            lines += [_head_problem(cause, group), f"  {message}"]
+        lines += [f"  note: {note}" for note in find_notes(problems, cause, notes)]
+        hint = _DELETE_FINISHED if all(map(is_count_of_pods, groups)) else alike[0].hint
         if hint:
-            node = next((each.node for each in group if each.node), "")
-            lines.append(f"  next: {fill_in(hint, address, group[0].subject, node)}")
+            names = [problem.subject for problem in alike]
+            node = next((each.node for each in alike if each.node), "")
+            words = fill_in(hint, address, names[0], node, others=names[1:], message=alike[0].message)
+            lines.append(f"  next: {words}")
     return lines
 
 
-def fill_in(hint: str, address: str, pod: str = "", node: str = "") -> str:
-    """Return a hint with the release in the commands of helm that it names, and with the pod and its node."""
-    for word, name in (("POD", pod), ("NODE", node)):
-        hint = re.sub(rf"\b{word}\b", name or word, hint)
-    release, _, place = address.partition(" ")
-    return re.sub(r"(helm [a-z ]+) RELEASE( REVISION)?", rf"\1 {release}\2 {place}", hint)
+def _head_problem(cause: str, group: Sequence[ReportedProblem]) -> str:
+    names = ", ".join(problem.subject for problem in group[:_NAMES_SHOWN])
+    more = f" and {len(group) - _NAMES_SHOWN} more" if len(group) > _NAMES_SHOWN else ""
+    node = f" on {group[0].node}" if group[0].node and len(group) == 1 else ""
+    begin = min(problem.since for problem in group)
+    since = f", since {describe_time(begin)}" if begin else ""
+    return f"problem: {names}{more}{node}: {group[0].sentence or cause} [{cause}]{since}"
 
 
 def _count_pods(report: Report) -> str:

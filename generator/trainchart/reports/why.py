@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from trainchart.reports.deaths import advise_repeated, death_lines, find_first_death, find_growth
 from trainchart.reports.hangs import advise_on_hang, explain_early_finish, explain_unwatched, find_odd_one_out
+from trainchart.reports.hints import fill_in, leave_notes
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import (
     FROM_PODS,
@@ -24,7 +25,6 @@ from trainchart.reports.text import (
     clean_lines,
     describe_seconds,
     describe_time,
-    fill_in,
     find_head,
     headline,
     problem_lines,
@@ -96,12 +96,13 @@ _SAME_SECONDS = 10.0
 def why_lines(report: Report) -> list[str]:
     """Return why the training is as it is, in plain words."""
     lines = [headline(report), ""]
-    outcome = report.outcome
+    outcome, notes = report.outcome, list(report.remarks)
     if outcome is not None and outcome.result == FAILED and outcome.cause != RUN_KILLED:
         lines += _first_failure(report, outcome)
     elif report.problems:
         lines += [_explain_phase(report)] if outcome is not None else []
-        lines += problem_lines(report.problems, report.address)
+        lines += problem_lines(report.problems, report.address, report.remarks)
+        notes = leave_notes(report.problems, report.remarks)
         lines += _standing(report)
     else:
         lines.append(_explain_phase(report))
@@ -112,10 +113,11 @@ def why_lines(report: Report) -> list[str]:
     lines += ["", *setback_lines(report.setbacks)] if report.setbacks else []
     lines += _history(report)
     lines += _outside_changes(report)
+    lines += [f"note: {note}" for note in notes]
     lines += _next(report)
     lines += _warnings(report)
     lines += _last_words(outcome)
-    lines += [f"note: {remark}" for remark in (*report.remarks, *report.log_gaps, *report.unknown)]
+    lines += [f"note: {gap}" for gap in (*report.log_gaps, *report.unknown)]
     return clean_lines(lines)
 
 
@@ -250,6 +252,7 @@ def advise(report: Report) -> str:
         return again
     growth = find_growth(report) if outcome.cause == OUT_OF_MEMORY.name else ""
     hint = growth or outcome.hint or (CAUSES[outcome.cause].hint if outcome.cause in CAUSES else "")
+    hint = fill_in(hint, name, outcome.pod, outcome.node, message=outcome.error)
     if report.warnings:
         hint = f"First read the warnings of other pods below: the cause may be there. {hint}".rstrip()
     same = [each.at for each in report.incidents if (each.pod, each.error) == (outcome.pod, outcome.error)]

@@ -659,7 +659,7 @@ def test_what_no_node_offers_is_named_with_the_pod() -> None:
     sets = make_sets()
     sets[1]["spec"]["template"]["spec"]["nodeSelector"] = {"pool": "a100"}
     lines = why_lines(look(pods=make_pods(worker_1=waits), sets=sets))
-    assert "note: exp1-mnist-worker-1 may run only on nodes with pool=a100 (nodeSelector)" in lines
+    assert "  note: exp1-mnist-worker-1 may run only on nodes with pool=a100 (nodeSelector)" in lines
     assert any("next: kubectl get pod exp1-mnist-worker-1 -o yaml" in line for line in lines)
 
 

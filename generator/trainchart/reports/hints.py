@@ -1,0 +1,88 @@
+"""Fills the names that are known into the advice of causes, and assigns notes to the problems that they are about.
+
+Pure; text.py and why.py print both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from trainchart.reports.report import ReportedProblem
+from trainchart_runtime.cluster import CHIEF, EVALUATOR, PS, WORKER
+
+_JOB = "Job "
+"""What the subject of a problem of the run controller begins with, before the name of its Job."""
+_ROLES = (CHIEF, WORKER, PS, EVALUATOR)
+_CONTAINER = re.compile(r"\bcontainer ([a-z0-9][a-z0-9-]*) ended with")
+_CLAIM = re.compile(r"\bclaim ([a-z0-9][a-z0-9.-]*):")
+
+
+def fill_in(
+    hint: str, address: str, subject: str = "", node: str = "", *, others: Sequence[str] = (), message: str = ""
+) -> str:
+    """Return a hint with the release in the commands of helm that it names, and with all other names that are known.
+
+    `subject` is a pod, or "Job NAME" for the run controller's; `others` have the same problem, of which `message` says
+    which container or claim it is about.
+    """
+    subjects = [each for each in (subject, *others) if each]
+    hint = _fill_roles(_fill_owners(hint, subjects), subjects)
+    hint = _fill_pod(hint, next((each for each in subjects if not each.startswith(_JOB)), subject))
+    for word, found in (("CONTAINER", _CONTAINER.search(message)), ("CLAIM", _CLAIM.search(message))):
+        hint = re.sub(rf"\b{word}\b", found[1], hint) if found else hint
+    hint = re.sub(r"\bNODE\b", node, hint) if node else hint
+    release, _, place = address.partition(" ")
+    return re.sub(r"(helm [a-z ]+) RELEASE( REVISION)?", rf"\1 {release}\2 {place}", hint)
+
+
+def _fill_pod(hint: str, subject: str) -> str:
+    """Return a hint about a pod; the pod of a Job is found by the Job's name."""
+    if not subject.startswith(_JOB):
+        return re.sub(r"\bPOD\b", subject, hint) if subject else hint
+    job = subject.removeprefix(_JOB)
+    hint = re.sub(r"\bkubectl (exec|logs) POD\b", rf"kubectl \1 job/{job}", hint)
+    return re.sub(r"\bPOD\b", f"-l job-name={job}", hint)
+
+
+def _fill_owners(hint: str, subjects: Sequence[str]) -> str:
+    """Return a hint about what makes pods with the StatefulSets and Jobs that do."""
+    jobs = [f"job/{each.removeprefix(_JOB)}" for each in subjects if each.startswith(_JOB)]
+    sets = [f"statefulset/{each.rpartition('-')[0]}" for each in subjects if _find_role(each)]
+    owners = list(dict.fromkeys((*sets, *jobs)))
+    if not owners:
+        return hint
+    hint = hint.replace("statefulset NAME", " ".join(owners))
+    return hint if sets else hint.replace("the StatefulSet may", "the Job may")
+
+
+def _fill_roles(hint: str, subjects: Sequence[str]) -> str:
+    roles = set(map(_find_role, subjects))
+    role = roles.pop() if len(roles) == 1 else ""
+    return hint.replace("roles.ROLE", f"roles.{role}") if role else hint
+
+
+def _find_role(subject: str) -> str:
+    """Return the role of a pod, by its name or its label; "" for other subjects."""
+    role = subject.rpartition("-")[0].rpartition("-")[2]
+    return role if role in _ROLES and not subject.startswith(_JOB) else ""
+
+
+def find_notes(problems: Sequence[ReportedProblem], cause: str, notes: Sequence[str]) -> list[str]:
+    """Return the notes about the pods that have a problem of this cause; all of them where it is the only cause."""
+    if all(problem.cause == cause for problem in problems):
+        return list(notes)
+    names = {problem.subject for problem in problems if problem.cause == cause}
+    others = {problem.subject for problem in problems} - names
+    return [note for note in notes if _names_any(note, names) and not _names_any(note, others)]
+
+
+def _names_any(note: str, names: Iterable[str]) -> bool:
+    return any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", note) for name in names)
+
+
+def leave_notes(problems: Sequence[ReportedProblem], notes: Sequence[str]) -> list[str]:
+    """Return the notes that problem_lines does not have."""
+    causes = dict.fromkeys(problem.cause for problem in problems)
+    taken = [note for cause in causes for note in find_notes(problems, cause, notes)]
+    return [note for note in notes if note not in taken]

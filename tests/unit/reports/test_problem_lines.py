@@ -1,0 +1,93 @@
+"""The lines about what keeps pods from running: what was read comes first, advice once and with all known names."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tests.small_cluster.cluster_objects import NOW
+from trainchart.reports.hints import fill_in
+from trainchart.reports.report import Report, ReportedProblem, TrainingKey
+from trainchart.reports.text import status_lines
+from trainchart.reports.why import why_lines
+from trainchart_runtime.causes import BUS_ERROR, DISK_FULL
+from trainchart_runtime.pod_causes import ADMISSION_REFUSED, IMAGE_PULL, INIT_FAILED, NO_NODE_MATCHES, QUOTA_EXCEEDED
+from trainchart_runtime.run.state import FAILED, STARTING, Verdict
+
+KEY = TrainingKey("team-a", "exp1", "mnist")
+JOB = "Job exp1-mnist-controller-1"
+CHIEF, WORKER = "exp1-mnist-chief-0", "exp1-mnist-worker-0"
+NOTE = f"{WORKER} may run only on nodes with pool=a100 (nodeSelector)"
+
+
+def report_of(*problems: ReportedProblem, remarks: tuple[str, ...] = ()) -> Report:
+    return Report(KEY, NOW, STARTING, "record", since=NOW - 60, problems=problems, remarks=remarks)
+
+
+def lines_with(lines: list[str], words: str) -> list[int]:
+    return [number for number, line in enumerate(lines) if words in line]
+
+
+def test_note_that_was_read_precedes_general_advice() -> None:
+    report = report_of(ReportedProblem(WORKER, NO_NODE_MATCHES.name, "0/2 nodes are available"), remarks=(NOTE,))
+    for lines in (why_lines(report), status_lines(report)):
+        [message], [note], [advice] = (lines_with(lines, words) for words in ("0/2", NOTE, "next: "))
+        assert message < note < advice
+
+
+def test_note_stands_below_the_problem_of_its_pod() -> None:
+    other = "its Job was changed"
+    problems = (
+        ReportedProblem(CHIEF, IMAGE_PULL.name, "not found"),
+        ReportedProblem(WORKER, NO_NODE_MATCHES.name, "0/2 nodes are available"),
+    )
+    lines = why_lines(report_of(*problems, remarks=(other, NOTE)))
+    [second], [note], [last] = (lines_with(lines, words) for words in (f"problem: {WORKER}", NOTE, other))
+    assert second < note < lines_with(lines, "next: ")[1] < last == len(lines) - 1
+
+
+def test_advice_of_one_cause_is_printed_once() -> None:
+    problems = (
+        ReportedProblem(JOB, QUOTA_EXCEEDED.name, "exceeded quota: q, requested: pods=1"),
+        ReportedProblem(CHIEF, QUOTA_EXCEEDED.name, "exceeded quota: q, requested: cpu=1"),
+        ReportedProblem(WORKER, QUOTA_EXCEEDED.name, "exceeded quota: q, requested: cpu=2"),
+    )
+    lines = why_lines(report_of(*problems))
+    assert len(lines_with(lines, "problem: ")) == 3
+    assert len(lines_with(lines, "next: ")) == len(lines_with(lines, QUOTA_EXCEEDED.hint)) == 1
+
+
+def test_advice_names_every_owner_whose_pods_are_refused() -> None:
+    problems = [ReportedProblem(name, ADMISSION_REFUSED.name, f"denied {name}") for name in (JOB, CHIEF, WORKER)]
+    [advice] = [line for line in why_lines(report_of(*problems)) if line.startswith("  next: ")]
+    assert (
+        "kubectl annotate statefulset/exp1-mnist-chief statefulset/exp1-mnist-worker job/exp1-mnist-controller-1 "
+        "retry=now --overwrite"
+    ) in advice
+    [advice] = [line for line in why_lines(report_of(problems[0])) if line.startswith("  next: ")]
+    assert "the Job may take minutes" in advice and "annotate job/exp1-mnist-controller-1 retry=now" in advice
+
+
+def test_pod_of_a_job_is_named_by_its_job() -> None:
+    hint = "kubectl get pod POD -o yaml; kubectl logs POD -c CONTAINER"
+    filled = fill_in(hint, "exp1 -n team-a", JOB)
+    assert filled.startswith("kubectl get pod -l job-name=exp1-mnist-controller-1 -o yaml; ")
+    assert filled.endswith("kubectl logs job/exp1-mnist-controller-1 -c CONTAINER")
+
+
+def test_advice_names_role_and_container() -> None:
+    message = "init container fetch ended with exit code 1: no"
+    [advice] = [
+        line for line in why_lines(report_of(ReportedProblem(WORKER, INIT_FAILED.name, message))) if "next: " in line
+    ]
+    assert f"kubectl logs {WORKER} -c fetch," in advice
+    for cause in (BUS_ERROR, DISK_FULL):
+        outcome = Verdict(FAILED, NOW, cause.name, cause.sentence, cause.hint, pod=WORKER)
+        report = dataclasses.replace(report_of(), phase=FAILED, outcome=outcome)
+        [advice] = [line for line in why_lines(report) if line.startswith("What to do next: ")]
+        assert "roles.worker.shmSize" in advice and "ROLE" not in advice
+
+
+def test_notes_precede_what_to_do_about_a_failure() -> None:
+    outcome = Verdict(FAILED, NOW, "killed", "It was killed.", "Read on.", pod=WORKER)
+    lines = why_lines(dataclasses.replace(report_of(remarks=(NOTE,)), phase=FAILED, outcome=outcome))
+    assert lines_with(lines, NOTE) < lines_with(lines, "What to do next: ")
