@@ -96,16 +96,20 @@ def _find_repeated_losses(report: Report, *, is_scaled: bool) -> Iterator[str]:
     labels, fruitless = name_pods(report), report.progress.fruitless_restarts
     more = FRUITLESS_RESTARTS + 1 - fruitless
     until = f", until {more} more starts have brought no new highest step" if fruitless and more > 1 else ""
+    # The advice for a problem stands beside it.
+    advised = {each.cause for each in report.problems}.difference(_HINTS)
     for (pod, cause), incidents in sorted(found.items(), key=lambda item: -len(item[1])):
         if len(incidents) < _OFTEN:
             continue
         first, last = incidents[0], incidents[-1]
         same = "each time" if len({_without_numbers(each.error) for each in incidents}) == 1 else "the last time"
         name = labels.get(pod, pod)
+        advice = fill_in(_HINTS.get(cause, CAUSES[cause].hint), report.address, pod, last.node)
+        words = "" if cause in advised else f". {advice}"
+        advised.add(cause)
         yield (
             f"{name} was {_describe_loss(cause)} {len(incidents)} times since {describe_time(first.at)}: {same}: "
-            f"{(last.error or CAUSES[cause].sentence).rstrip('.')}; it is recreated, and the run goes on{until}. "
-            f"{fill_in(_HINTS.get(cause, CAUSES[cause].hint), report.address, pod, last.node)}"
+            f"{(last.error or CAUSES[cause].sentence).rstrip('.')}; it is recreated, and the run goes on{until}{words}"
         )
 
 
@@ -164,6 +168,7 @@ def _find_idle_success(report: Report, seen: Snapshot, record: Record) -> Iterat
 def _find_failing_companions(report: Report, seen: Snapshot) -> Iterator[str]:
     """Yield which pods beside the training cannot run, such as that of TensorBoard."""
     events = [parse_event(event) for event in listed(seen.events)]
+    advised = {each.cause for each in report.problems}
     for pod in listed(seen.pods):
         if is_training_pod(pod) or is_controllers(pod) or has_ended(pod):
             continue
@@ -171,7 +176,9 @@ def _find_failing_companions(report: Report, seen: Snapshot) -> Iterator[str]:
         if problem is not None and problem.cause in CAUSES:
             name, cause = name_of(pod), CAUSES[problem.cause]
             hint = fill_in(cause.hint, report.address, name, str(section(pod, "spec").get("nodeName") or ""))
-            yield f"{name} does not run; the training continues without it: {problem.message} [{cause.name}]. {hint}"
+            advice = "" if cause.name in advised else f". {hint}"
+            advised.add(cause.name)
+            yield f"{name} does not run; the training continues without it: {problem.message} [{cause.name}]{advice}"
 
 
 def _list_claims(seen: Snapshot) -> set[str]:

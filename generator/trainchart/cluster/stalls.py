@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from trainchart.cluster.init_waits import describe_init_waits
 from trainchart.cluster.placement import find_placements
@@ -24,6 +24,7 @@ _REVISION = "controller-revision-hash"
 _DEFAULT_SCHEDULER = "default-scheduler"
 _CPU_LIMIT = "limits.cpu"
 """What makes a program slow that has not failed; where memory lacks, it fails."""
+_NAMES_SHOWN = 8
 _IGNORED_SECONDS = 30.0
 """A scheduler says after a moment that it finds no node."""
 
@@ -102,16 +103,16 @@ def _find_changed_pods(report: Report, seen: Snapshot) -> Iterator[str]:
         if words:
             yield (
                 f"the training container of {list_names(names)} has {words}, which the chart does not ask for: a "
-                f"policy, a webhook{who} changed it{when}{_explain_slowness(report) if is_slow else ''}"
+                f"policy, a webhook{who} changed it{when}{_explain_slowness(report, names) if is_slow else ''}"
             )
 
 
-def _explain_slowness(report: Report) -> str:
-    namespace = report.key.namespace
+def _explain_slowness(report: Report, names: Sequence[str]) -> str:
+    namespace, pods = report.key.namespace, " ".join(names) if len(names) <= _NAMES_SHOWN else "NAME"
     return (
         ". With less CPU its program is slower. Find out what did it (kubectl get mutatingadmissionpolicies,"
         f"mutatingwebhookconfigurations; kubectl get limitranges -n {namespace}), have its owner leave these pods "
-        f"alone, and delete them (kubectl delete pod NAME -n {namespace}): their StatefulSet recreates them"
+        f"alone, and delete them (kubectl delete pod {pods} -n {namespace}): their StatefulSet recreates them"
     )
 
 

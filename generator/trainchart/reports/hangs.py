@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from trainchart.reports.report import CLUSTER, FROM_RECORD, SILENT_SECONDS, Report
+from trainchart.reports.report import CLUSTER, FROM_RECORD, SILENT_SECONDS, Report, TrainingKey
+from trainchart_runtime.contract import COMPONENT_LABEL, INSTANCE_LABEL, NAME_LABEL
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 
@@ -64,9 +65,16 @@ def explain_unwatched(report: Report) -> Iterator[str]:
     if report.source == FROM_RECORD and parse_time(newest.at) > report.progress.at + SILENT_SECONDS / 2:
         yield (
             f"Yet {newest.label} printed after that. Where its lines name later steps, the training goes on, and its "
-            f"run controller does not see it: kubectl logs job/NAME -n {report.key.namespace}, with the name of its "
-            "Job, says what it cannot reach: the pods, or the API server (a NetworkPolicy that limits its egress)."
+            f"run controller does not see it: {_read_controller(report.key)} says what it cannot reach: the pods, or "
+            "the API server (a NetworkPolicy that limits its egress)."
         )
+
+
+def _read_controller(key: TrainingKey) -> str:
+    """Return the command that prints the log of a run controller, whose Job has another name after each upgrade."""
+    labels = {INSTANCE_LABEL: key.release, NAME_LABEL: key.chart, COMPONENT_LABEL: "controller"}
+    chosen = ",".join(f"{name}={value}" for name, value in labels.items())
+    return f"kubectl logs -n {key.namespace} -l {chosen} --tail=-1"
 
 
 def find_odd_one_out(report: Report) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from trainchart.reports.hints import fill_in
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import PodReport, QueueStanding, Report, ReportedProblem, RoleReport
 from trainchart.reports.run_settings import describe_settings
@@ -43,7 +44,7 @@ def describe_report(report: Report) -> dict[str, Any]:
         "settings": describe_settings(report.settings),
         "roles": [_describe_role(role) for role in report.roles],
         "pods": None if report.pods is None else [_describe_pod(pod) for pod in report.pods],
-        "problems": [_describe_problem(problem) for problem in report.problems],
+        "problems": [_describe_problem(problem, report.address) for problem in report.problems],
         "finished": dict(report.finished),
         "finalLines": dict(report.final_lines),
         "incidents": [dump_record(incident) for incident in report.incidents],
@@ -109,13 +110,13 @@ def _describe_pod(pod: PodReport) -> dict[str, Any]:
     }
 
 
-def _describe_problem(problem: ReportedProblem) -> dict[str, Any]:
+def _describe_problem(problem: ReportedProblem, address: str) -> dict[str, Any]:
     return {
         "subject": problem.subject,
         "node": problem.node,
         "cause": problem.cause,
         "message": problem.message,
         "sentence": problem.sentence,
-        "hint": problem.hint,
+        "hint": fill_in(problem.hint, address, problem.subject, problem.node, message=problem.message),
         "since": problem.since or None,
     }

@@ -43,7 +43,7 @@ def test_running_pod_with_a_lower_cpu_limit_is_remarked() -> None:
         "program is slower. "
     )
     assert "kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations" in remark
-    assert f"kubectl get limitranges -n {NAMESPACE}" in remark and "kubectl delete pod NAME" in remark
+    assert f"kubectl get limitranges -n {NAMESPACE}" in remark and "kubectl delete pod exp1-mnist-worker-0 -n" in remark
 
 
 def test_resized_pod_may_have_been_changed_by_a_person() -> None:

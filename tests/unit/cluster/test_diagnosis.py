@@ -329,7 +329,9 @@ def test_program_that_goes_on_without_its_controller_is_told(age: float, is_told
     report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
     lines = (LogLine(stamp(NOW - age), "worker-0", "step 245"),)
     told = why_lines(dataclasses.replace(report, last_lines=lines))
-    assert any(line.startswith("Yet worker-0 printed after that.") for line in told) == is_told
+    found = [line for line in told if line.startswith("Yet worker-0 printed after that.")]
+    selector = "app.kubernetes.io/instance=exp1,app.kubernetes.io/name=mnist,app.kubernetes.io/component=controller"
+    assert [f"kubectl logs -n {NAMESPACE} -l {selector}" in line for line in found] == [True] * is_told
 
 
 def test_line_without_a_time_is_shown_with_a_dash() -> None:

@@ -30,12 +30,12 @@ from trainchart_runtime import causes
 TMP_FULL = 'Usage of EmptyDir volume "tmp" exceeds the limit "48Mi".'
 
 
-def look(state: Any, *, is_over: bool = False, logs: Any = None, sets: Any = None) -> Report:
+def look(state: Any, *, is_over: bool = False, logs: Any = None, sets: Any = None, pods: Any = None) -> Report:
     record = make_record(state, logs=json.dumps(logs) if logs else None)
     seen = Snapshot(
         now=NOW,
         sets=tuple(sets or make_sets(0 if is_over else None)),
-        pods=() if is_over else tuple(make_pods()),
+        pods=() if is_over else tuple(pods or make_pods()),
         records=(record,),
         jobs=(make_job("Complete" if is_over else ""),),
     )
@@ -78,6 +78,24 @@ def test_pod_that_is_evicted_again_and_again_is_remarked() -> None:
     assert not look(make_state("Running", progress=step, incidents=evict(1))).remarks
     drained = [*evict(1), *evict(1, "exp1-mnist-worker-0")]
     assert not look(make_state("Running", progress=step, incidents=drained)).remarks
+
+
+def test_advice_about_pods_taken_away_is_given_once() -> None:
+    step = {"at": NOW - 5, "attempt": 1, "step": 70, "bestStep": 70}
+    both = [*evict(5), *evict(4, "exp1-mnist-worker-0")]
+    remarks = look(make_state("Running", progress=step, incidents=both)).remarks
+    assert ["raise tmpSize" in remark for remark in remarks] == [True, False]
+    assert remarks[1].endswith("it is recreated, and the run goes on")
+
+
+def test_advice_of_a_companion_is_not_that_of_pods_again() -> None:
+    board, worker = make_pod("tensorboard-0"), make_pod("worker-0")
+    board["metadata"]["labels"] |= {"trainchart/training": "", "app.kubernetes.io/component": "tensorboard"}
+    for pod in (board, worker):
+        waiting = {"reason": "ImagePullBackOff", "message": "no such tag"}
+        pod["status"]["containerStatuses"][0]["state"] = {"waiting": waiting}
+    lines = why_lines(look(make_state("Starting"), pods=[board, *make_pods(worker_0=worker)]))
+    assert sum("Check the image's name, tag" in line for line in lines) == 1
 
 
 def test_how_many_more_fruitless_starts_end_the_run_is_said() -> None:

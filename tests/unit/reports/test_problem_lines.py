@@ -7,6 +7,7 @@ import dataclasses
 from tests.small_cluster.cluster_objects import NOW
 from trainchart.reports.hints import fill_in
 from trainchart.reports.report import Report, ReportedProblem, TrainingKey
+from trainchart.reports.report_json import describe_report
 from trainchart.reports.text import status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime.causes import BUS_ERROR, DISK_FULL
@@ -80,6 +81,8 @@ def test_advice_names_role_and_container() -> None:
         line for line in why_lines(report_of(ReportedProblem(WORKER, INIT_FAILED.name, message))) if "next: " in line
     ]
     assert f"kubectl logs {WORKER} -c fetch," in advice
+    [document] = describe_report(report_of(ReportedProblem(WORKER, INIT_FAILED.name, message)))["problems"]
+    assert f"  next: {document['hint']}" == advice
     for cause in (BUS_ERROR, DISK_FULL):
         outcome = Verdict(FAILED, NOW, cause.name, cause.sentence, cause.hint, pod=WORKER)
         report = dataclasses.replace(report_of(), phase=FAILED, outcome=outcome)
