@@ -105,9 +105,9 @@ def explain_run(address: RunAddress) -> Report:
     silent_since = report.progress.at if report.seems_to_hang or report.step_pause else 0.0
     repeated = describe_repeated_warnings(logs, claims_by_label(report, seen), silent_since)
     report = replace(report, remarks=(*repeated, *report.remarks))
-    if not (report.seems_to_hang or report.step_pause or report.waits_long):
-        return report
     last_lines = tuple(lines[-1] for lines in logs)
+    if not (report.seems_to_hang or report.step_pause or report.waits_long):
+        return replace(report, last_lines=last_lines) if report.awaits_first_step else report
     warnings = tuple(find_exceptions(logs))
     return replace(report, last_lines=last_lines, warnings=warnings, log_gaps=(*report.log_gaps, *gone))
 

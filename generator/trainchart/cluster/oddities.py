@@ -18,6 +18,7 @@ from trainchart.cluster.snapshot import (
     is_training_pod,
     listed,
     name_of,
+    owner_uid,
     section,
 )
 from trainchart.reports.hints import fill_in
@@ -26,7 +27,7 @@ from trainchart.reports.text import describe_time
 from trainchart_runtime.causes import CAUSES, PEER_LOST, PEER_MISSING
 from trainchart_runtime.cluster import EVALUATOR, deciding_tasks
 from trainchart_runtime.pod_causes import EVICTED, NODE_LOST, POD_DELETED, PREEMPTED
-from trainchart_runtime.pod_problems import find_pod_problem, parse_event
+from trainchart_runtime.pod_problems import find_pod_problem, parse_event, parse_time
 from trainchart_runtime.run.judge import FRUITLESS_RESTARTS, list_names
 from trainchart_runtime.run.state import FINISHING, SUCCEEDED, Incident
 
@@ -58,12 +59,35 @@ def find_oddities(
 ) -> list[str]:
     """Return a remark for each. Where another program scales the sets, no other has deleted their pods."""
     return [
+        *_find_strays(report, seen, sets),
         *_find_repeated_losses(report, is_scaled=is_scaled),
         *_find_awaited_end(report, sets),
         *_find_idle_success(report, seen, record),
         *_find_failing_companions(report, seen),
         *_find_unreached_peers(report),
     ]
+
+
+def _find_strays(report: Report, seen: Snapshot, sets: Sequence[RoleSet]) -> Iterator[str]:
+    """Yield which pods have the labels of the training's pods, so that its Services lead to them, and are not its."""
+    owners, names = {each.uid for each in sets}, {each.name for each in sets}
+    for pod in listed(seen.pods) if sets else ():
+        name, spec = name_of(pod), section(pod, "spec")
+        # A task's own pod that its set has lost is told of elsewhere.
+        is_own = owner_uid(pod) in owners or name.rpartition("-")[0] in names
+        if not is_training_pod(pod) or is_own or has_ended(pod):
+            continue
+        task = str(spec.get("hostname") or "")
+        copied = (
+            f"; the name {task}.{spec.get('subdomain')} stands for its address, too" if spec.get("subdomain") else ""
+        )
+        since = describe_time(parse_time(section(pod, "metadata").get("creationTimestamp")))
+        yield (
+            f"the pod {name} has the labels of the training's pods, but is none of them: its Services lead to that pod "
+            f"as well{copied}, so that connections may fail now and then. It has been there since {since}, perhaps a "
+            f"copy for debugging (kubectl debug --copy-to --keep-labels). If it is not needed: kubectl delete pod "
+            f"{name} -n {report.key.namespace}"
+        )
 
 
 def _find_unreached_peers(report: Report) -> Iterator[str]:

@@ -87,6 +87,8 @@ SILENT_SECONDS = 180.0
 _PAUSE_SECONDS = 90.0
 _PAUSE_STEPS = 20
 """A pause is longer than this, and than so many steps: steps are recorded every 30 seconds."""
+_FIRST_STEP_SECONDS = 60.0
+"""A run that has trained for so long may have made its first step, though many load and compile for longer."""
 _START_SECONDS = 300.0
 """What reports no step may have made some by then."""
 _SAME_MOMENT_SECONDS = 60.0
@@ -262,7 +264,7 @@ class Report:
     queue: QueueStanding | None = None
     """Only while it waits there."""
     last_lines: tuple[LogLine, ...] = ()
-    """The last line of each pod, read where a run seems to hang."""
+    """The last line of each pod, of a run that seems to hang or has reported no step so far."""
     warnings: tuple[LogLine, ...] = ()
     """Of a run that failed: those in the kept lines of other pods; of one that seems to hang: exceptions in logs."""
     log_gaps: tuple[str, ...] = ()
@@ -289,6 +291,12 @@ class Report:
         silence = self.now - self.progress.at
         is_long = silence >= max(_PAUSE_SECONDS, _PAUSE_STEPS * self.seconds_per_step)
         return silence if self._is_watched and self.seconds_per_step and self.progress.step and is_long else 0.0
+
+    @property
+    def awaits_first_step(self) -> bool:
+        """Whether it runs, has reported no step so far, and could have."""
+        is_new = self.progress.step is None and self.progress.before is None
+        return self._is_watched and is_new and self.now - self.since >= _FIRST_STEP_SECONDS
 
     @property
     def _is_watched(self) -> bool:

@@ -165,7 +165,7 @@ def _standing(report: Report) -> Iterator[str]:
     elif is_running and progress.step is not None and progress.at:
         ago, numbers = describe_seconds(report.now - progress.at), _number(progress.metrics)
         yield f"Its last known step is {progress.step}, {ago} ago{numbers}."
-    elif is_running and report.seems_to_hang:
+    elif is_running and (report.seems_to_hang or report.awaits_first_step):
         yield f"No step was reported in the {describe_seconds(report.now - report.since)} that it runs."
     yield from explain_early_finish(report)
     if report.warnings and report.outcome is None:
@@ -181,11 +181,12 @@ def _standing(report: Report) -> Iterator[str]:
     if report.outcome is None:
         yield from report.leads
     if report.last_lines:
-        yield from explain_unwatched(report)
+        is_young = report.awaits_first_step and not report.seems_to_hang
+        yield from () if is_young else explain_unwatched(report)
         yield "The last line of each pod:"
         width = max(len(line.label) for line in report.last_lines)
         yield from (f"  {_show_time(line)}  {line.label:{width}}  {line.text}" for line in report.last_lines)
-        yield from find_odd_one_out(report)
+        yield from () if is_young else find_odd_one_out(report)
 
 
 def _show_time(line: LogLine) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.small_cluster.cluster_objects import (
     NAMESPACE,
     NOW,
+    make_controller_pod,
     make_job,
     make_pod,
     make_pods,
@@ -22,6 +24,7 @@ from tests.small_cluster.cluster_objects import (
 )
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.snapshot import Snapshot
+from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report, TrainingKey
 from trainchart.reports.text import describe_time, list_lines
 from trainchart.reports.why import why_lines
@@ -184,3 +187,35 @@ def test_network_is_not_blamed_for_names_without_address(cause: causes.Cause, me
     problem = {"subject": "exp1-mnist-worker-1", "node": "node1", "cause": cause.name, "message": message, "since": NOW}
     report = look(make_state("Running", problems=[problem]))
     assert any("the errors name ps-0" in each for each in report.remarks) == is_named
+
+
+def test_a_pod_with_the_labels_of_the_training_is_named() -> None:
+    copy = make_pod("exp1-mnist-worker-0")
+    copy["metadata"] |= {"name": "worker-debug", "uid": "other", "ownerReferences": []}
+    copy["spec"] |= {"hostname": "exp1-mnist-worker-0", "subdomain": "exp1-mnist"}
+    key = TrainingKey(NAMESPACE, "exp1", "mnist")
+    sets, pods = make_sets(), make_pods()
+    for each in sets:
+        each["metadata"]["uid"] = each["metadata"]["name"]
+    for pod in pods:
+        owner = pod["metadata"]["name"][:-2]
+        pod["metadata"]["ownerReferences"] = [{"kind": "StatefulSet", "name": owner, "uid": owner, "controller": True}]
+    pods.append(make_controller_pod())
+    record = make_record(make_state("Running"))
+    seen = Snapshot(now=NOW, sets=tuple(sets), pods=(*pods, copy), records=(record,), jobs=(make_job(),))
+    (remark,) = diagnose(key, seen).remarks
+    assert remark.startswith("the pod worker-debug has the labels of the training's pods, but is none of them")
+    assert "the name exp1-mnist-worker-0.exp1-mnist stands for its address, too" in remark
+    assert remark.endswith(f"kubectl delete pod worker-debug -n {NAMESPACE}")
+    for gone in (replace(seen, sets=()), replace(seen, pods=(*pods, copy | {"status": {"phase": "Failed"}}))):
+        assert "worker-debug" not in "".join(diagnose(key, gone).remarks)
+
+
+def test_run_without_a_first_step_shows_its_pods_last_lines() -> None:
+    young = look(make_state("Running", since=NOW - 100, progress={"at": NOW - 100, "attempt": 1, "step": None}))
+    assert young.awaits_first_step and not young.seems_to_hang
+    line = LogLine(stamp(NOW - 90), "worker-1", "reading 0 of 1 files")
+    text = "\n".join(why_lines(replace(young, last_lines=(line,))))
+    assert "Nothing has failed.\nNo step was reported in the 1 min that it runs.\nThe last line of each pod:\n" in text
+    assert text.count("reading 0 of 1 files") == 1 and "hangs" not in text
+    assert not look(make_state("Running", since=NOW - 30, progress={"at": NOW - 30, "attempt": 1})).awaits_first_step
