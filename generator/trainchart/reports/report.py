@@ -67,14 +67,14 @@ LOCAL_CAUSES = (
     Cause(
         RUN_KILLED,
         "The process of `trainchart run` was killed, or the machine went down.",
-        "trainchart run MODEL --resume --release NAME goes on from the last checkpoint.",
+        "trainchart run MODEL --resume --release NAME continues from the last checkpoint.",
         RESTART_NEVER,
     ),
     Cause(
         NOTHING_DONE,
-        "The program ended without an error, and without a step, a checkpoint or another file that outlives the run.",
-        f"Save below ${CHECKPOINTS_DIR} and write the step into ${PROGRESS_FILE}. Where the training was at its end "
-        "before, give it more steps.",
+        "The program ended without an error, but made no step, no checkpoint and no other file that outlives the run.",
+        f"Save below ${CHECKPOINTS_DIR} and write the step into ${PROGRESS_FILE}. If the training had already "
+        "finished, give it more steps.",
         RESTART_NEVER,
     ),
     Cause(LAUNCHER_ENDED, "The launcher ended and left no message.", "Read the pod's log.", RESTART_NEVER),

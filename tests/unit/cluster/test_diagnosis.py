@@ -676,7 +676,7 @@ def test_advice_about_the_death_before_the_wait_is_given() -> None:
     record = make_record(make_state("Running", incidents=[taken]))
     waits = make_pod("worker-1", node="", conditions=[unschedulable()])
     lines = why_lines(look(records=[record], jobs=[make_job()], pods=make_pods(worker_1=waits)))
-    [advice] = [line for line in lines if line.startswith("  next: If it held more than its limit")]
+    [advice] = [line for line in lines if line.startswith("  next: If the message says that it exceeded its limit")]
     assert "kubectl describe node node2" in advice
     lines = why_lines(look(records=[record], jobs=[make_job()]))
     assert not any(line.startswith("  next: ") for line in lines), "the pod runs again"

@@ -122,8 +122,8 @@ def test_refused_access_names_the_secret_of_its_credentials() -> None:
     source = {"name": "STORE_TOKEN", "valueFrom": {"secretKeyRef": {"name": "store-token", "key": "token"}}}
     text = look(refused, sources=[source])
     assert (
-        "Its credentials come from Secret store-token (key token as STORE_TOKEN): put a new value into it. "
-        "Look at what the program signs in with"
+        "Its credentials come from Secret store-token (key token as STORE_TOKEN): put a new value into it. Check the "
+        "credentials that the program uses"
     ) in text
     mounts = [{"name": "gcs", "mountPath": "/secrets"}]
     volumes = [{"name": "gcs", "secret": {"secretName": "gcs-key"}}, {"name": "other", "secret": {"secretName": "no"}}]

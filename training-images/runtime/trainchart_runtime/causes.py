@@ -22,40 +22,40 @@ PEER_LOST = Cause(
     "peer-lost",
     "The program lost its connection to another task of the run.",
     "Look at the task that failed first; this one only followed. If no other task failed, the network between their "
-    "machines breaks connections: a firewall, or packets larger than a part of it lets through (MTU).",
+    "machines breaks connections: check for a firewall, and for packets larger than a link allows (MTU).",
     RESTART_IN_PLACE_PEER,
 )
 WORKERS_DIFFER = Cause(
     "workers-differ",
-    "The workers do not train the same model, or on batches of one shape: an operation that all take part in got "
-    "tensors of different shapes.",
-    "The error names both shapes. Starting again does not help. See what each worker takes from its own part of the "
-    "data or from its machine, such as the number of classes, a vocabulary or a last batch that is smaller: take it "
-    "from a hyperparameter or from all of the data, and drop what is left of a batch (drop_remainder). trainchart logs "
-    "shows what each of them prints at its start.",
+    "The workers do not train the same model, or their batches differ in shape: a collective operation got tensors of "
+    "different shapes.",
+    "The error names both shapes. Restarting does not help. Check what each worker derives from its own share of the "
+    "data or from its machine, such as the number of classes, a vocabulary or a smaller last batch: take it from a "
+    "hyperparameter or from all of the data, and drop the incomplete last batch (drop_remainder). trainchart logs "
+    "shows what each worker prints when it starts.",
     RESTART_IN_PLACE,
 )
 PEER_UNRESOLVABLE = Cause(
     "peer-unresolvable",
     "The program could not resolve the host name of another task or service.",
-    "Check that every pod of the release exists, and that the cluster's DNS answers for its namespace: "
-    "kubectl exec POD -- getent hosts NAME; kubectl logs -n kube-system -l k8s-app=kube-dns.",
+    "Check that every pod of the release exists, and that the cluster's DNS resolves names of its namespace: kubectl "
+    "exec POD -- getent hosts NAME; kubectl logs -n kube-system -l k8s-app=kube-dns.",
     RESTART_IN_PLACE_PEER,
 )
 PEER_MISSING = Cause(
     "peer-missing",
-    "The program waited in vain for the other tasks of the run to connect.",
-    "If every pod runs, something keeps them from each other's training port: a NetworkPolicy that selects them "
-    "(kubectl get networkpolicy; compare with the pods' labels), the cluster's DNS, or a changed selector of the "
-    "release's Service.",
+    "The other tasks of the run did not connect in time.",
+    "If all pods are running, something keeps them from reaching each other's training port: a NetworkPolicy that "
+    "selects them (kubectl get networkpolicy; compare with the pods' labels), the cluster's DNS, or a changed selector "
+    "of the release's Service.",
     RESTART_IN_PLACE,
 )
 SERVICE_UNREACHABLE = Cause(
     "service-unreachable",
-    "The program found nothing that answers at the address of a service or of another task.",
-    "See which address the program calls, and whether what listens there runs: a name may stand for an old address "
-    "(hostAliases in the values, which DNS does not correct; a variable in `env`). If it runs, a NetworkPolicy, a "
-    "firewall or a missing route keeps this pod from it.",
+    "Nothing answered at the address of a service or of another task that the program called.",
+    "Check which address the program calls, and whether the server there is running: a name may stand for an old "
+    "address (hostAliases in the values, which override DNS; a variable in `env`). If it is running, a NetworkPolicy, "
+    "a firewall or a missing route keeps this pod from reaching it.",
     RESTART_IN_PLACE,
 )
 CERTIFICATE_REFUSED = Cause(
@@ -68,32 +68,33 @@ CERTIFICATE_REFUSED = Cause(
 ACCESS_REFUSED = Cause(
     "access-refused",
     "A server refused the program: it has no credentials, or wrong or expired ones.",
-    "Look at what the program signs in with (variables in `env` and `envFrom`, a Secret, the ServiceAccount): put the "
-    "right key there, or have its rights extended; a new key in a Secret reaches the program at its next start.",
+    "Check the credentials that the program uses (variables in `env` and `envFrom`, a Secret, the ServiceAccount): put "
+    "the right key there, or have its permissions extended. The program sees a new key in a Secret when it next "
+    "starts.",
     RESTART_IN_PLACE,
 )
 MESSAGE_TOO_LARGE = Cause(
     "message-too-large",
     "A gRPC message of the program is larger than the receiver or the sender allows.",
     "Raise the limit on the side that the error names (channel and server options grpc.max_receive_message_length and "
-    "grpc.max_send_message_length; by default 4 MiB may be received), or send less at once: a smaller batch, or parts. "
-    "More memory does not help, and starting again ends at the same step.",
+    "grpc.max_send_message_length; the default for receiving is 4 MiB), or send less at once: a smaller batch, or "
+    "parts. More memory does not help, and a restarted program fails at the same step.",
     RESTART_IN_PLACE,
 )
 DOWNLOAD_FAILED = Cause(
     "download-failed",
     "The program could not download a file that it needs.",
     "Put the file into the image or a volume, and let the program read it there (keras.datasets: below KERAS_HOME; "
-    "with tf_keras: below HOME); or let the pods reach the server: set a proxy in `env` (http_proxy, "
-    "https_proxy), and allow the traffic in the network. A 404 says that the address is wrong.",
+    "with tf_keras: below HOME); or let the pods reach the server: set a proxy in `env` (http_proxy, https_proxy), and "
+    "allow the traffic in the network. A 404 means that the address is wrong.",
     RESTART_IN_PLACE,
 )
 OUT_OF_MEMORY = Cause(
     "out-of-memory",
     "The program ran out of memory.",
-    "Give the role more memory (for a GPU: one with more memory), or let the program hold less at once, such as a "
-    "smaller batch. If it ends after about as many steps each time, it keeps what it no longer needs (a list or cache "
-    "that grows, a tf.function that is traced again), and more memory only delays that.",
+    "Give the role more memory (or a GPU with more memory), or let the program hold less at once, such as a smaller "
+    "batch. If it fails after about the same number of steps each time, it keeps what it no longer needs (a list or "
+    "cache that grows, a tf.function that is retraced), and more memory only delays the failure.",
     RESTART_IN_PLACE,
 )
 KILLED = Cause(
@@ -106,42 +107,43 @@ KILLED = Cause(
 PROBE_FAILED = Cause(
     "probe-failed",
     "The kubelet stopped the container, but not its pod, as it does after a failed liveness or startup probe.",
-    "See the pod's events (kubectl describe pod); give livenessProbe more time, or leave it out: run.noProgressTimeout "
-    "notices a program that hangs.",
+    "See the pod's events (kubectl describe pod). Give livenessProbe more time, or remove it: run.noProgressTimeout "
+    "detects a program that hangs.",
     RESTART_IN_PLACE,
 )
 CRASHED = Cause(
     "crashed",
     "The program crashed in native code.",
-    "Look for a library that does not fit this machine (CPU instructions, CUDA or driver version).",
+    "Look for a library that is not compatible with this machine (CPU instructions, CUDA or driver version).",
     RESTART_IN_PLACE,
 )
 BUS_ERROR = Cause(
     "bus-error",
-    "The program used memory of a mapped file for which there was no room, or which has become shorter.",
-    "Usually /dev/shm is full, as with the buffers of a data loader: raise roles.ROLE.shmSize, or let it use less. "
-    "Else another process has changed a file that the program has mapped.",
+    "The program accessed memory of a mapped file for which there was no space left, or which has become shorter.",
+    "Usually /dev/shm is full, for example with the buffers of a data loader: raise roles.ROLE.shmSize, or let the "
+    "program use less. Otherwise, another process has truncated a file that the program has mapped.",
     RESTART_IN_PLACE,
 )
 MACHINE_LIMIT = Cause(
     "machine-limit",
-    "The machine or the container gave the program no more threads, processes or open files.",
-    "Raise the limit (ulimit -u, ulimit -n; in a cluster the kubelet's podPidsLimit), or let the program start fewer"
-    " threads: TF_NUM_INTRAOP_THREADS, num_parallel_calls, workers of a data loader.",
+    "The program reached a limit of the machine or the container on threads, processes or open files.",
+    "Raise the limit (ulimit -u, ulimit -n; in a cluster, the kubelet's podPidsLimit), or let the program start fewer "
+    "threads (TF_NUM_INTRAOP_THREADS, num_parallel_calls, workers of a data loader).",
     RESTART_IN_PLACE,
 )
 OPEN_FILES = Cause(
     "open-files",
-    "The program has as many files and connections open as it may.",
-    "If it ends after about as many steps each time, it does not close what it opens: files, HTTP answers, sockets "
-    "(Python: `with open(...)`, `with urlopen(...)`, one session for all requests); `ls -l /proc/PID/fd` in the pod "
-    "shows what is open. A higher limit (`ulimit -n` in the command) helps only where so many are needed at once.",
+    "The program has reached its limit of open files and connections.",
+    "If it fails after about the same number of steps each time, it does not close what it opens: files, HTTP "
+    "responses, sockets (Python: `with open(...)`, `with urlopen(...)`, one session for all requests); `ls -l "
+    "/proc/PID/fd` in the pod shows what is open. A higher limit (`ulimit -n` in the command) helps only if that many "
+    "are needed at once.",
     RESTART_IN_PLACE,
 )
 FILE_LOCKED = Cause(
     "file-locked",
     "Another process has a file open that the program needs to open or lock.",
-    "Let only the chief, or worker 0, save the file, or give each task a file of its own; close it in notebooks and "
+    "Let only the chief, or worker 0, save the file, or give each task its own file; close the file in notebooks and "
     "other runs. If the storage does not support locks, set HDF5_USE_FILE_LOCKING=FALSE in `env`.",
     RESTART_IN_PLACE,
 )
@@ -150,12 +152,12 @@ PROGRAM_MISSING = Cause(
     "The program to run does not exist in this image, or cannot be executed.",
     "Check the command and workingDir of the model spec, and that the image contains the code. A script must be "
     "executable (chmod +x; in a ConfigMap, defaultMode: 0755), name an interpreter of the image in its first line, and "
-    "have Linux line ends (dos2unix).",
+    "have Linux line endings (dos2unix).",
     RESTART_NEVER,
 )
 WRONG_ARCHITECTURE = Cause(
     "wrong-architecture",
-    "The program or the image is built for a different processor architecture than the node's.",
+    "The program or the image is built for a processor architecture other than the node's.",
     "Build the image for the node's platform (trainchart image build --platform), or choose nodes by nodeSelector "
     "kubernetes.io/arch.",
     RESTART_NEVER,
@@ -170,14 +172,14 @@ TENSORFLOW_1 = Cause(
     "needs-tensorflow-1",
     "The program needs TensorFlow 1, or uses a name that this TensorFlow does not have.",
     "Write `import tensorflow.compat.v1 as tf` and `tf.disable_v2_behavior()`. tf.contrib, tensorflow.examples and "
-    "estimators are gone: replace them, or use an image with an older TensorFlow.",
+    "estimators no longer exist: replace them, or use an image with an older TensorFlow.",
     RESTART_NEVER,
 )
 KERAS_FIT = Cause(
     "keras-fit",
-    "The fit, evaluate and train_on_batch of Keras 3 do not work under multi-worker-mirrored and parameter-server.",
-    "Install tf_keras and set TF_USE_LEGACY_KERAS=1 in `env`, or train with the training library or a step "
-    "of your own (see training and strategies in the documentation).",
+    "In Keras 3, fit, evaluate and train_on_batch do not work with multi-worker-mirrored and parameter-server.",
+    "Install tf_keras and set TF_USE_LEGACY_KERAS=1 in `env`, or train with the training library or a custom training "
+    "step (see training and strategies in the documentation).",
     RESTART_NEVER,
 )
 KERAS_2 = Cause(
@@ -189,9 +191,9 @@ KERAS_2 = Cause(
 )
 KERAS_MISSING = Cause(
     "keras-missing",
-    "TensorFlow finds no Keras: TF_USE_LEGACY_KERAS asks for tf_keras, which is not installed.",
-    "Install tf_keras in the version of TensorFlow (for pods, in the image: list it in requirements.txt of the code "
-    "folder), or take TF_USE_LEGACY_KERAS out of `env`. Where that variable is not set, install keras.",
+    "TensorFlow cannot find Keras: TF_USE_LEGACY_KERAS requires tf_keras, which is not installed.",
+    "Install tf_keras in the same version as TensorFlow (for pods, in the image: list it in requirements.txt of the "
+    "code folder), or remove TF_USE_LEGACY_KERAS from `env`. If that variable is not set, install keras.",
     RESTART_NEVER,
 )
 SYNTAX_ERROR = Cause(
@@ -202,51 +204,52 @@ SYNTAX_ERROR = Cause(
 )
 DISK_FULL = Cause(
     "disk-full",
-    "There is no space left where the program writes.",
-    "Enlarge what is full, or write less there: in a cluster /dev/shm has roles.ROLE.shmSize, a claim its own size; "
-    "/tmp and what lies in no volume share the node's disk. Of checkpoints, keep fewer.",
+    "No space is left where the program writes.",
+    "Enlarge what is full, or write less there. In a cluster, the size of /dev/shm is roles.ROLE.shmSize, and a claim "
+    "has its own size; /tmp and everything outside volumes share the node's disk. Keep fewer checkpoints.",
     RESTART_NEVER,
 )
 DATA_DAMAGED = Cause(
     "data-damaged",
-    "A file of data that the program reads is damaged, or cut off.",
-    "Copy the file again from where it comes, and compare size and checksum; or leave it out. The error, or what the "
-    "program has printed before, may name it; read_tfrecords does.",
+    "A data file that the program reads is damaged or truncated.",
+    "Copy the file from its source again, and compare size and checksum; or leave it out. The error, or the output "
+    "before it, may name the file; read_tfrecords does.",
     RESTART_NEVER,
 )
 CHECKPOINT_DAMAGED = Cause(
     "checkpoint-damaged",
-    "A checkpoint, or another file that the program reads, is damaged, cut off or gone.",
-    "Put a copy of the file back, or take the newest checkpoint out of use: in its folder, let the file `checkpoint` "
-    "name the one before, from a pod that mounts the claim; without that file the training starts from the beginning.",
+    "A checkpoint, or another file that the program reads, is damaged, truncated or missing.",
+    "Restore the file from a copy, or stop using the newest checkpoint: from a pod that mounts the claim, edit the "
+    "file `checkpoint` in its folder so that it names the previous one. Without that file, the training starts from "
+    "the beginning.",
     RESTART_IN_PLACE,
 )
 CHECKPOINT_MISMATCH = Cause(
     "checkpoint-mismatch",
     "The checkpoint that the program reads belongs to another model, or to other hyperparameters of this one.",
-    "The error names what differs. Set the hyperparameters, or take the version of the code, by which the checkpoint "
-    "was written; or train from the beginning in another folder: another claim, or another volumes.NAME.subPath.",
+    "The error names what differs. Use the hyperparameters and the version of the code with which the checkpoint was "
+    "written, or train from the beginning in another folder: another claim, or another volumes.NAME.subPath.",
     RESTART_NEVER,
 )
 PERMISSION_DENIED = Cause(
     "permission-denied",
-    "The program may not read or write a file that it needs.",
+    "The program has no permission to read or write a file that it needs.",
     "Write to the checkpoint volume or /tmp only. If another user owns a folder of the volume: let that user, or root, "
-    "give it away (chown, or chmod g+w), or set podSecurityContext.fsGroupChangePolicy to Always, with which the "
-    "kubelet gives all files of the volume to the pod's fsGroup at each start.",
+    "change its owner or permissions (chown, or chmod g+w), or set podSecurityContext.fsGroupChangePolicy to Always: "
+    "then the kubelet gives all files of the volume to the pod's fsGroup at each start.",
     RESTART_NEVER,
 )
 READ_ONLY = Cause(
     "read-only",
     "The program writes where its file system is read-only.",
-    "Write to the checkpoint volume or /tmp; a volume that is mounted with readOnly, or whose storage has turned "
+    "Write to the checkpoint volume or /tmp; a volume that is mounted with readOnly, or whose storage has become "
     "read-only after an error, cannot be written to.",
     RESTART_NEVER,
 )
 NO_PROGRESS = Cause(
     "no-progress",
-    "The training made no progress for too long: no step, or one start after the other at the same step.",
-    "Look for a task that hangs or keeps dying; raise run.noProgressTimeout if steps are that slow.",
+    "The training made no progress for too long: it made no step, or kept restarting at the same step.",
+    "Look for a task that hangs or keeps failing; raise run.noProgressTimeout if steps are that slow.",
     RESTART_IN_PLACE,
 )
 NOT_A_NUMBER = Cause(
@@ -254,30 +257,32 @@ NOT_A_NUMBER = Cause(
     "A number that the program reports, such as its loss, is NaN.",
     "The training has most likely diverged, and further steps are useless. Stop it, and start again from an earlier "
     "checkpoint with a smaller learning rate or clipped gradients; tf.debugging.enable_check_numerics names the "
-    "operation that makes the first NaN, such as a logarithm of 0, or an example that holds one.",
+    "operation that produces the first NaN, such as a logarithm of 0, or an example that contains one.",
     RESTART_GOES_ON,
 )
 SLOW_TASK = Cause(
     "slow-task",
     "The program of one task is far slower than those of the others.",
-    "If the tasks train in step, all wait for it. Compare its node with the others' (kubectl top pod, kubectl describe "
-    "node: CPU limits, other pods, a slower machine), its resources (kubectl get pod POD -o yaml) and its part of the "
-    "data.",
+    "If the tasks train synchronously, all wait for it. Compare its node with the others' (kubectl top pod, kubectl "
+    "describe node: CPU limits, other pods, a slower machine), its resources (kubectl get pod POD -o yaml) and its "
+    "share of the data.",
     RESTART_GOES_ON,
 )
 CHILD_KILLED = Cause(
     "child-killed",
-    "The kernel killed a process that the program had started, for memory, and the program waits.",
-    "Some programs wait for such a process forever: multiprocessing.Pool does, concurrent.futures raises "
+    "The kernel killed a process that the program had started because it ran out of memory, and the program waits for "
+    "it.",
+    "Some programs wait for such a process forever: multiprocessing.Pool does, while concurrent.futures raises "
     "BrokenProcessPool. Give the role more memory, or let the program hold less at once (fewer processes of its data "
     "loader, smaller batches); kubectl delete pod POD starts it again from its last checkpoint, and "
-    "run.noProgressTimeout lets it start again by itself, which ends at the same step where the same data is to blame.",
+    "run.noProgressTimeout starts it again automatically. If certain data is to blame, it fails at the same step "
+    "again.",
     RESTART_GOES_ON,
 )
 BAD_ARGUMENTS = Cause(
     "bad-arguments",
     "The program refused its command line or its hyperparameters.",
-    "Compare both in the model spec, and the values that were set, with what the program accepts.",
+    "Compare both, in the model spec and in the values that were set, with what the program accepts.",
     RESTART_NEVER,
 )
 PROGRAM_ERROR = Cause(
@@ -288,13 +293,13 @@ PROGRAM_ERROR = Cause(
 )
 PROGRAM_EXIT = Cause(
     "program-exit",
-    "The program ended with an error code of its own.",
+    "The program exited with its own error code.",
     "Read the last lines of the output.",
     RESTART_IN_PLACE,
 )
 CONTRACT_BROKEN = Cause(
     "contract-broken",
-    "The chart and the launcher do not fit together: nothing was started.",
+    "The chart and the launcher are not compatible: nothing was started.",
     "Use a launcher of the same trainchart version as the chart, and install the chart unchanged.",
     RESTART_NEVER,
 )
@@ -308,7 +313,7 @@ CONTAINER_DIED = Cause(
 START_DEADLINE = Cause(
     "start-deadline",
     "Not every pod of the run was running in time, so all of them were stopped.",
-    "Read why the named pods did not start; ask for less, free resources, or raise run.startDeadline.",
+    "Read why the named pods did not start. Request less, free resources, or raise run.startDeadline.",
     RESTART_NEVER,
 )
 
@@ -340,24 +345,24 @@ SUPERSEDED = Cause(
 )
 STORAGE_LOST = Cause(
     "storage-lost",
-    "The checkpoint storage did not answer for too long, so the program was stopped.",
+    "The checkpoint storage did not respond for too long, so the program was stopped.",
     "Check the checkpoint volume and its server, and whether other pods on the same node can read it.",
     RESTART_IN_PLACE,
 )
 STORAGE_SILENT = Cause(
     "storage-silent",
-    "The checkpoint storage does not answer, and the program stands still until it does.",
-    "Nothing is lost: the training goes on by itself when the storage answers again, and is started again after two "
-    "minutes without an answer. Look at the storage's servers (GlusterFS: gluster volume status; Ceph: ceph status; "
-    "how many copies are there, and how many are needed to write), and at the network between them and the pod's node.",
+    "The checkpoint storage does not respond, and the program is blocked until it does.",
+    "Nothing is lost: the training continues by itself when the storage responds again, and is restarted after two "
+    "minutes without a response. Check the storage's servers (GlusterFS: gluster volume status; Ceph: ceph status; how "
+    "many replicas exist, and how many are needed to write), and the network between them and the pod's node.",
     RESTART_GOES_ON,
 )
 STORAGE_FAILED = Cause(
     "storage-failed",
     "The storage failed to read or write a file: it is unavailable, or has dropped this client.",
-    "The error names the file. Look at the storage's servers, or at the status page of the object store, and at the "
-    "network to them. A stale file handle, or an endpoint that is shut down, comes from a server or volume that was "
-    "exchanged: delete the pod, and its successor mounts the volume again.",
+    "The error names the file. Check the storage's servers, or the status page of the object store, and the network to "
+    "them. A stale file handle, or an endpoint that is shut down, means that a server or volume was replaced: delete "
+    "the pod, and its successor mounts the volume again.",
     RESTART_IN_PLACE,
 )
 

@@ -10,26 +10,26 @@ from trainchart_runtime.cause import RESTART_GOES_ON, RESTART_RECREATED, RESTART
 UNSCHEDULABLE = Cause(
     "unschedulable",
     "No node of the cluster has room for the pod.",
-    "Read which resource is short; ask for less, add nodes, or free some: trainchart list -A says which runs hold GPUs,"
-    " kubectl describe nodes what else does.",
+    "Read which resource is short. Request less, add nodes, or free some: trainchart list -A shows which runs hold "
+    "GPUs, and kubectl describe nodes what else uses the nodes.",
     RESTART_WAITED_FOR,
 )
 NO_NODE_MATCHES = Cause(
     "no-node-matches",
     "No node satisfies the pod's scheduling constraints.",
-    "kubectl get pod POD -o yaml shows what it asks for by nodeSelector, affinity, tolerations and "
-    "topologySpreadConstraints; kubectl get nodes --show-labels shows what the nodes offer, kubectl describe nodes "
-    "their taints. Constraints that are not in the values were added by a policy, a webhook or a default of the "
-    "namespace. Nodes that are unschedulable are cordoned (kubectl uncordon NODE); a taint keeps out pods without a "
-    "toleration of it; a volume that only one node can reach ties the pod to it: kubectl describe pv.",
+    "kubectl get pod POD -o yaml shows its nodeSelector, affinity, tolerations and topologySpreadConstraints; kubectl "
+    "get nodes --show-labels shows the labels of the nodes, and kubectl describe nodes their taints. Constraints that "
+    "are not in the values were added by a policy, a webhook or a default of the namespace. Unschedulable nodes are "
+    "cordoned (kubectl uncordon NODE); a taint repels pods that do not tolerate it; a volume that only one node can "
+    "reach ties the pod to that node (kubectl describe pv).",
     RESTART_WAITED_FOR,
 )
 PLACEMENT_RULES = Cause(
     "placement-rules",
-    "No node satisfies the pod's rules about its place among other pods: affinity, anti-affinity or spread.",
+    "No node satisfies the rules on where the pod may run relative to other pods: affinity, anti-affinity or spread.",
     "No resource is short. kubectl get pod POD -o yaml shows the rules, spec.affinity and "
-    "spec.topologySpreadConstraints. A required podAntiAffinity by kubernetes.io/hostname gives each pod a node of its "
-    "own: compare the number of pods with the nodes that kubectl get nodes shows as Ready. Add nodes, lower "
+    "spec.topologySpreadConstraints. A required podAntiAffinity by kubernetes.io/hostname gives each pod its own node: "
+    "compare the number of pods with the nodes that kubectl get nodes shows as Ready. Add nodes, lower "
     "roles.ROLE.replicas, or make the rule soft: preferredDuringSchedulingIgnoredDuringExecution, or "
     "whenUnsatisfiable: ScheduleAnyway. Pods of other releases have such rules too, and a policy or a webhook may add "
     "some.",
@@ -37,112 +37,114 @@ PLACEMENT_RULES = Cause(
 )
 SCHEDULING_GATED = Cause(
     "scheduling-gated",
-    "Something in the cluster holds the pod back from being scheduled: a scheduling gate.",
+    "A scheduling gate keeps the pod from being scheduled.",
     "Find out what set the gate, such as a queue (Kueue): kubectl get pod POD -o jsonpath='{.spec.schedulingGates}'.",
     RESTART_WAITED_FOR,
 )
 QUEUED = Cause(
     "queued",
     "The run waits in its queue until there is quota for all of its pods.",
-    "Wait, or free some: trainchart list -A says which runs hold GPUs, and trainchart status how many are before it, "
-    "as far as your account may know it. run.queuePriorityClass moves it forward.",
+    "Wait, or free some quota: trainchart list -A shows which runs hold GPUs, and trainchart status how many runs are "
+    "ahead of it, if your account may see that. run.queuePriorityClass moves it forward.",
     RESTART_WAITED_FOR,
 )
 QUEUE_CLOSED = Cause(
     "queue-closed",
-    "The queue does not exist, or takes nothing in.",
-    "kubectl get localqueues lists the queues of the namespace: name one in run.queue. One that is stopped, or whose "
-    "ClusterQueue is missing or inactive, is for the administrators of the queues: kubectl describe localqueue QUEUE. "
-    'A Workload that was deactivated: kubectl patch workload NAME --type=merge -p \'{"spec":{"active":true}}\'.',
+    "The queue does not exist, or admits no workloads.",
+    "kubectl get localqueues lists the queues of the namespace: name one in run.queue. If it is stopped, or its "
+    "ClusterQueue is missing or inactive, ask the administrators of the queues: kubectl describe localqueue QUEUE. "
+    'If a Workload was deactivated: kubectl patch workload NAME --type=merge -p \'{"spec":{"active":true}}\'.',
     RESTART_WAITED_FOR,
 )
 QUEUE_UNUSABLE = Cause(
     "queue-unusable",
     "The run controller cannot use the queue.",
-    "Where Kueue is not installed, leave run.queue empty or have it installed. Where a request was forbidden, an "
-    "administrator lets run controllers read flavors and priority classes, once a cluster: kubectl create clusterrole "
-    "trainchart-queues --verb=get --resource=resourceflavors.kueue.x-k8s.io,workloadpriorityclasses.kueue.x-k8s.io && "
-    "kubectl create clusterrolebinding trainchart-queues --clusterrole=trainchart-queues "
-    "--group=system:serviceaccounts.",
+    "If Kueue is not installed, leave run.queue empty or have Kueue installed. If a request was forbidden, an "
+    "administrator must let run controllers read flavors and priority classes, once per cluster: kubectl create "
+    "clusterrole trainchart-queues --verb=get "
+    "--resource=resourceflavors.kueue.x-k8s.io,workloadpriorityclasses.kueue.x-k8s.io && kubectl create "
+    "clusterrolebinding trainchart-queues --clusterrole=trainchart-queues --group=system:serviceaccounts.",
     RESTART_WAITED_FOR,
 )
 IMAGE_PULL = Cause(
     "image-pull",
     "The image of the pod cannot be pulled.",
-    "Check the image's name, tag and digest, that it was pushed, and image.pullSecrets where it was refused. If the "
-    "run has pulled another image before: helm history RELEASE shows the upgrades; any other change was made by hand.",
+    "Check the image's name, tag and digest, whether it was pushed, and, if access was denied, image.pullSecrets. If "
+    "the run pulled another image before: helm history RELEASE shows the upgrades; any other change was made outside "
+    "Helm.",
     RESTART_WAITED_FOR,
 )
 VOLUME_ERROR = Cause(
     "volume-error",
     "A volume of the pod cannot be provided or mounted.",
-    "Look at the claim and its StorageClass: kubectl describe pvc. A subPath must lead to a folder of the volume: what "
-    "is a file or a link there cannot be mounted.",
+    "Check the claim and its StorageClass: kubectl describe pvc. A subPath must lead to a folder of the volume; a file "
+    "or a link cannot be mounted.",
     RESTART_WAITED_FOR,
 )
 STORAGE_DRIVER_MISSING = Cause(
     "storage-driver-missing",
     "The storage driver (CSI) of a volume does not answer, or is not installed on the pod's node.",
     "The message names the driver. kubectl get csidrivers lists those of the cluster, kubectl get csinode NODE -o yaml "
-    "those of the node: have the cluster's administrators install or restart it there. The claim is not at fault; a "
-    "StorageClass with another driver helps new claims only.",
+    "those of the node: have the cluster's administrators install or restart the driver there. The claim is not at "
+    "fault; a StorageClass with another driver only helps new claims.",
     RESTART_WAITED_FOR,
 )
 NODE_FILE_MISSING = Cause(
     "node-file-missing",
     "The node lacks a file or a profile (seccomp, AppArmor) that the pod needs, or cannot use it.",
     "The message names it. Nothing is missing in the namespace: have the cluster's administrators put it on the node, "
-    "as on those where such pods run. Until then kubectl cordon NODE keeps new pods away: delete the pod then. What "
-    "the values do not ask for, a policy or a webhook has added: its owner can take it back.",
+    "as on nodes where such pods run. Until then, keep new pods away (kubectl cordon NODE) and delete the pod. If the "
+    "values do not set it, a policy or a webhook added it, and its owner can remove it.",
     RESTART_WAITED_FOR,
 )
 DEVICE_ERROR = Cause(
     "device-error",
-    "The node cannot give the container the GPU or other device that it asks for.",
-    "The message says why. unsatisfied condition: cuda>=VERSION means that the node's driver is too old for the image: "
-    "use an image with an earlier CUDA, or choose nodes with a newer driver (nodeSelector). Anything else is a problem "
-    "of the node's driver or device plugin: have the cluster's administrators check it (nvidia-smi on the node). Until "
-    "then keep new pods away (kubectl cordon NODE) and delete the pod.",
+    "The node cannot give the container the GPU or other device that it requests.",
+    "The message says why. 'unsatisfied condition: cuda>=VERSION' means that the node's driver is too old for the "
+    "image: use an image with an earlier CUDA version, or choose nodes with a newer driver (nodeSelector). Anything "
+    "else is a problem of the node's driver or device plugin: have the cluster's administrators check it (nvidia-smi "
+    "on the node). Until then, keep new pods away (kubectl cordon NODE) and delete the pod.",
     RESTART_WAITED_FOR,
 )
 CLAIM_DELETED = Cause(
     "claim-deleted",
-    "A claim that the pod needs is being deleted, which cannot be undone: its data go with the last pod that uses it.",
+    "A claim that the pod needs is being deleted, which cannot be undone: its data is deleted with the last pod that "
+    "uses it.",
     "Do not suspend, stop, rerun or uninstall yet. First keep the data: kubectl patch pv VOLUME (kubectl get pvc names "
-    """it) -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}', or copy them from a pod that runs (kubectl cp). """
-    "Then end the pods, and helm upgrade creates the claim again, empty.",
+    """it) -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}', or copy the data from a running pod """
+    "(kubectl cp). Then delete the pods, and run helm upgrade to recreate the claim, empty.",
     RESTART_WAITED_FOR,
 )
 RESUME_CLAIM_MISSING = Cause(
     "resume-claim-missing",
-    "run.resumeRelease names a release whose claim of checkpoints does not exist in this namespace.",
-    "Name a release of the same chart in the same namespace that has kept its checkpoints: kubectl get pvc shows their "
-    "claims, RELEASE-CHART-checkpoints. To start from the beginning, set run.resumeRelease to an empty text.",
+    "run.resumeRelease names a release whose checkpoint claim does not exist in this namespace.",
+    "Name a release of the same chart in the same namespace whose checkpoints still exist: kubectl get pvc shows their "
+    "claims, RELEASE-CHART-checkpoints. To start from the beginning, set run.resumeRelease to an empty string.",
     RESTART_WAITED_FOR,
 )
 CLAIM_MISSING = Cause(
     "claim-missing",
     "A claim that the pod mounts does not exist.",
-    "If it is a claim of the chart, it was deleted, and its checkpoints are most likely gone: kubectl get pv shows "
-    "whether its volume is still there (Released). If so, have an administrator keep it first. helm rollback RELEASE "
-    "REVISION, with the newest revision of helm history RELEASE, creates the claim again, empty, and the run starts "
-    "from the beginning. A claim of existingClaim: create it in the release's namespace, or correct its name.",
+    "If the chart created the claim, it was deleted, and its checkpoints are most likely gone: kubectl get pv shows "
+    "whether its volume still exists (Released). If so, first have an administrator keep it. helm rollback RELEASE "
+    "REVISION, with the newest revision of helm history RELEASE, recreates the claim, empty, and the run starts from "
+    "the beginning. If existingClaim names the claim: create it in the release's namespace, or correct its name.",
     RESTART_WAITED_FOR,
 )
 CLAIM_IN_USE = Cause(
     "claim-in-use",
     "A pod elsewhere uses a claim that only one pod or node may use at a time.",
-    "kubectl describe pvc CLAIM names the pods that use it: end them, or take an access mode and a StorageClass that "
+    "kubectl describe pvc CLAIM names the pods that use it: delete them, or use an access mode and a StorageClass that "
     "allow several.",
     RESTART_WAITED_FOR,
 )
 CONFIG_MISSING = Cause(
     "config-missing",
-    "A Secret, ConfigMap, ServiceAccount or key that the pod refers to does not exist, or the container cannot be made "
-    "from it.",
-    "Create the named object in the release's namespace, or correct its name in the values. A key: put it into the "
-    "Secret or ConfigMap, or name another one in the values. Then the pod starts by itself. What the chart itself "
-    "makes comes back by helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE.",
+    "A Secret, ConfigMap, ServiceAccount or key that the pod refers to does not exist, or the container cannot be "
+    "created from it.",
+    "Create the named object in the release's namespace, or correct its name in the values. If a key is missing: add "
+    "it to the Secret or ConfigMap, or name another key in the values. Then the pod starts by itself. helm rollback "
+    "RELEASE REVISION, with the newest revision of helm history RELEASE, restores what the chart itself creates.",
     RESTART_WAITED_FOR,
 )
 IMAGE_USER = Cause(
@@ -158,23 +160,24 @@ IMAGE_USER = Cause(
 QUOTA_EXCEEDED = Cause(
     "quota-exceeded",
     "A quota of the namespace does not allow the pod.",
-    "Ask for less, end other releases of the namespace, or have the quota raised: kubectl describe quota.",
+    "Request less, stop other releases of the namespace, or have the quota raised: kubectl describe quota.",
     RESTART_WAITED_FOR,
 )
 QUOTA_NEEDS_AMOUNT = Cause(
     "quota-needs-amount",
-    "A quota of the namespace counts a resource of which a container does not say how much it needs.",
-    "Give the named container a request or limit of that resource: below resources of its entry in initContainers or "
-    "extraContainers, for a role below roles.ROLE; or have a LimitRange give a default (kubectl describe quota).",
+    "A quota of the namespace counts a resource for which a container sets no request or limit.",
+    "Give the named container a request or limit for that resource: in resources of its entry in initContainers or "
+    "extraContainers, or for a role in roles.ROLE; or have a LimitRange set a default (kubectl describe quota).",
     RESTART_WAITED_FOR,
 )
 ADMISSION_REFUSED = Cause(
     "admission-refused",
     "The cluster refuses to create the pod.",
     "Read the refusal: a LimitRange, Pod Security, a policy's webhook, or a field that the cluster does not allow. A "
-    "webhook that cannot be called is its owner's to repair; kubectl get validatingwebhookconfigurations and "
-    "mutatingwebhookconfigurations list them. Once it is cured, the StatefulSet may take minutes to try again: kubectl "
-    "annotate statefulset NAME retry=now --overwrite makes it try at once.",
+    "webhook that cannot be called must be fixed by its owner; kubectl get "
+    "validatingwebhookconfigurations,mutatingwebhookconfigurations lists the webhooks. Once the problem is fixed, the "
+    "StatefulSet may take minutes to try again: kubectl annotate statefulset NAME retry=now --overwrite makes it try "
+    "at once.",
     RESTART_WAITED_FOR,
 )
 NAME_CONFLICT = Cause(
@@ -185,49 +188,51 @@ NAME_CONFLICT = Cause(
 )
 INIT_FAILED = Cause(
     "init-failed",
-    "An init container of the pod fails, so the program is not started.",
-    "Correct the init container in the values; its output: kubectl logs POD -c CONTAINER, while the pod is there.",
+    "An init container of the pod fails, so the program does not start.",
+    "Correct the init container in the values. To see its output while the pod exists: kubectl logs POD -c CONTAINER.",
     RESTART_WAITED_FOR,
 )
 SIDECAR_FAILED = Cause(
     "sidecar-failed",
     "A container next to the training container keeps exiting.",
-    "Correct that container in the values; its output: kubectl logs POD -c CONTAINER --previous.",
+    "Correct that container in the values. To see its output: kubectl logs POD -c CONTAINER --previous.",
     RESTART_WAITED_FOR,
 )
 OBJECT_MISSING = Cause(
     "object-missing",
     "An object of the release that its run needs is missing, or was changed.",
-    "helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, brings it back, as helm "
-    "upgrade with its own chart and values does (Helm 4 needs --force-conflicts if another client changed it); a run "
-    "that is over needs trainchart rerun as well. Find out who did it.",
+    "helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, restores it, as helm upgrade "
+    "with its own chart and values does (Helm 4 needs --force-conflicts if another client changed it); a run that is "
+    "over also needs trainchart rerun. Find out who deleted or changed it.",
     RESTART_WAITED_FOR,
 )
 CHANGE_REFUSED = Cause(
     "change-refused",
-    "The cluster refuses a change that the run controller has to make, so pods stay that should go, or do not come.",
-    "The refusal names what refuses: an admission policy or a webhook, which must let the run controller's "
+    "The cluster refuses a change that the run controller has to make, so pods that should go stay, or pods that are "
+    "needed are not created.",
+    "The refusal names its source: an admission policy or a webhook, which must let the run controller's "
     "ServiceAccount change the release's StatefulSets and pods; or a Role that was changed: helm rollback RELEASE "
-    "REVISION brings it back. The run controller tries again until then. helm uninstall frees the pods.",
+    "REVISION restores it. The run controller keeps trying until then. helm uninstall removes the pods.",
     RESTART_GOES_ON,
 )
 POD_STUCK = Cause(
     "pod-stuck",
     "A deleted pod is still there, so nothing can take its place.",
-    "Look at its finalizers, volumes and node: kubectl describe pod POD.",
+    "Check its finalizers, volumes and node: kubectl describe pod POD.",
     RESTART_WAITED_FOR,
 )
 SANDBOX_ERROR = Cause(
     "sandbox-error",
-    "The node cannot make the pod's network, sandbox or containers.",
-    "This is a problem of the node, such as a full disk: kubectl describe pod, and tell the cluster's administrators.",
+    "The node cannot create the pod's network, sandbox or containers.",
+    "This is a problem of the node, such as a full disk: see kubectl describe pod, and tell the cluster's "
+    "administrators.",
     RESTART_WAITED_FOR,
 )
 EVICTED = Cause(
     "evicted",
     "The pod was evicted from its node.",
-    "If it held more than its limit, as the message says then, raise tmpSize, ephemeralStorageLimit or the volume's "
-    "sizeLimit, or let the program write less. Else look at the node's memory and disk, or who drained or tainted it "
+    "If the message says that it exceeded its limit, raise tmpSize, ephemeralStorageLimit or the volume's sizeLimit, "
+    "or let the program write less. Otherwise, check the node's memory and disk, and who drained or tainted it "
     "(kubectl describe node NODE). The pod is recreated.",
     RESTART_RECREATED,
 )
@@ -235,7 +240,7 @@ POD_DEADLINE = Cause(
     "pod-deadline",
     "The pod was ended because it had run longer than its activeDeadlineSeconds.",
     "The chart sets no such limit: a policy, a webhook or a person did (kubectl get pod POD -o yaml). Have its owner "
-    "exempt training pods; they go on from the last checkpoint, and are ended again until then.",
+    "exempt training pods. Until then, they continue from the last checkpoint and are ended again.",
     RESTART_RECREATED,
 )
 PREEMPTED = Cause(
@@ -247,9 +252,9 @@ PREEMPTED = Cause(
 )
 NODE_LOST = Cause(
     "node-lost",
-    "The pod's node does not answer any more, or cannot end its pods.",
-    "kubectl describe node NODE shows what failed: its kubelet, its network or its container runtime. When the "
-    "node answers again, the pod continues or is replaced. Only if the node is gone for good: kubectl taint nodes NODE "
+    "The pod's node no longer responds, or cannot terminate its pods.",
+    "kubectl describe node NODE shows what failed: its kubelet, its network or its container runtime. When the node "
+    "responds again, the pod continues or is replaced. Only if the node is gone for good: kubectl taint nodes NODE "
     "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or set run.forceDeleteLostPods=true.",
     RESTART_RECREATED,
 )
