@@ -173,7 +173,7 @@ def test_a_choice_of_no_rule_is_a_usage_error(plain_chart: Path, option: str, id
 def test_a_choice_that_leaves_no_rule_is_a_usage_error(plain_chart: Path) -> None:
     done = run(plain_chart, "--select", "labels", "--ignore", "labels")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--select and --ignore together leave no rule" in done.stderr
+    assert "--select and --ignore together exclude every rule" in done.stderr
 
 
 def test_what_cannot_be_read_hides_nothing_of_the_others(tmp_path: Path) -> None:

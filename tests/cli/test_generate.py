@@ -66,7 +66,9 @@ def test_generate_writes_a_chart_and_keeps_an_up_to_date_one(project: Path) -> N
     assert first.returncode == 0
     assert first.stderr.startswith("note: the run controller, the only pod that may use the Kubernetes API, ")
     assert len(first.stderr.splitlines()) == 1
-    assert "trainchart image push --runtime REPOSITORY makes one; put what it prints into run.contr" in first.stderr
+    assert (
+        "trainchart image push --runtime REPOSITORY builds the runtime image; set run.controller.image" in first.stderr
+    )
     assert first.stdout.startswith("charts/tiny  0.1.0  new, ")
     before = {path: path.stat().st_mtime_ns for path in (project / "charts").rglob("*")}
     again = trainchart(project, "generate")

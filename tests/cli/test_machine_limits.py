@@ -32,8 +32,8 @@ def test_what_no_input_should_be_is_no_bug_of_ours(error: Exception, message: st
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (MemoryError(), "this machine has no memory left"),
-        (OSError(errno.ENOMEM, "Cannot allocate memory"), "this machine has no memory left"),
+        (MemoryError(), "this machine has run out of memory"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "this machine has run out of memory"),
         (OSError(errno.EMFILE, "Too many open files"), "too many files are open"),
         (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "cannot start more processes or threads"),
         (RuntimeError("can't start new thread"), "cannot start more processes or threads"),
@@ -71,5 +71,5 @@ def test_without_a_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -
         pass
     described = describe_exhaustion(caught.value)
     assert described is not None
-    assert described.message == "there is no folder for temporary files that can be written: /proc"
+    assert described.message == "there is no writable folder for temporary files: /proc"
     assert "TMPDIR=FOLDER" in described.hint

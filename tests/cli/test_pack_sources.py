@@ -211,7 +211,7 @@ def test_a_copy_of_a_pack_is_not_written_through_a_link(project: Path, tmp_path:
 def test_a_published_version_is_immutable(project: Path, tmp_path: Path, repository: str) -> None:
     acme = write_pack(tmp_path / "acme", "acme", "env: {A: old}\n")
     assert "published" in publish(acme, repository).stdout
-    assert "was published before, with the same content" in publish(acme, repository).stdout
+    assert "was already published with the same content" in publish(acme, repository).stdout
     write_pack(acme, "acme", "env: {A: new}\n")
     error = fail("pack", "publish", str(acme), "--to", repository)
     assert isinstance(error, VersionConflict)
@@ -302,7 +302,7 @@ def test_without_packs_of_repositories_nothing_is_updated(project: Path) -> None
     (project / "trainchart.yaml").write_text(PROJECT.format(""))
     done = call("pack", "update")
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "names no pack of a repository" in done.stderr
+    assert "names no pack from a repository" in done.stderr
     assert not (project / "packs.lock.yaml").exists()
 
 

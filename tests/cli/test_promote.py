@@ -83,11 +83,11 @@ def run_to(api: SmallApi, folder: Path, *arguments: str) -> subprocess.Completed
     [
         ((), "name the model server: --to SERVER"),
         (("--to", "digits"), "name the release to promote, or add --rollback or --history"),
-        (("exp1", "--to", "digits", "--rollback"), "it takes no release, gate, step or version"),
-        (("--to", "digits", "--rollback", "--history"), "--rollback and --history exclude each other"),
+        (("exp1", "--to", "digits", "--rollback"), "cannot be combined with a release, gate, step or version"),
+        (("--to", "digits", "--rollback", "--history"), "--rollback and --history cannot be used together"),
         (("exp1", "--to", "digits", "--gate", "accuracy=1"), "'accuracy=1' is not a gate such as 'accuracy>=0.9'"),
         (("exp1", "--to", "digits", "--timeout", "soon"), "'soon' is not a duration such as 30m"),
-        (("exp1", "--to", ""), "is a variable not set?"),
+        (("exp1", "--to", ""), "is a variable unset?"),
     ],
 )
 def test_what_is_meant_must_be_clear(arguments: tuple[str, ...], words: str) -> None:
@@ -151,7 +151,7 @@ def test_a_release_that_is_not_there(api: SmallApi, tmp_path: Path) -> None:
 def test_the_history_as_text_and_json(api: SmallApi, chart: Path, tmp_path: Path) -> None:
     done = run_to(api, tmp_path, "--to", "digits", "--history")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "version 200 serves now; it was not promoted" in done.stderr
+    assert "version 200 is served now; it was not promoted" in done.stderr
     back = {"revision": 3, "version": 300, "why": "the pods failed", "promotedAt": "2026-11-28T18:00:00Z"}
     api.objects["secrets"] = [
         make_server_record(chart, 2, 250, "superseded", **record_of(250)),

@@ -39,7 +39,7 @@ def test_publishing_twice_and_then_something_else(plain_chart: Path, tmp_path: P
     to = ("--to", tmp_path / "repository", "--format", "json", SKIP)
     first = run("publish", plain_chart, *to)
     assert first.returncode == 0, first.stderr
-    assert first.stderr.startswith("warning: not checked whether")
+    assert first.stderr.startswith("warning: did not check whether")
     told = json.loads(first.stdout)
     assert (told["name"], told["version"], told["isNew"]) == ("plain", "1.2.3", True)
     index = (tmp_path / "repository" / "index.yaml").read_bytes()

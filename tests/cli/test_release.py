@@ -124,7 +124,7 @@ def test_what_is_published_can_be_listed_verified_and_deprecated(project: Path) 
     assert refused.returncode == 4
     assert "is deprecated since 0.1.1" in refused.stderr
     compared = run(project, "diff", "digits", "--from", "repository")
-    assert compared.stderr == "note: digits is deprecated since 0.1.1; to take that back, release it with --bump\n"
+    assert compared.stderr == "note: digits has been deprecated since 0.1.1; to undo that, release it with --bump\n"
     shown = json.loads(run(project, "diff", "digits", "--from", "repository", "--format", "json").stdout)
     assert shown["isDeprecated"] is True
     assert release(project, "--bump", "patch")["version"] == "0.1.2"
@@ -145,7 +145,7 @@ def test_bump_raises_and_pre_releases_come_before(project: Path) -> None:
     again = run(
         project, "release", "digits", "--to", "repository", "--pre-release", "dev.12+g1a2b3c", "--skip-image-check"
     )
-    assert again.stdout.splitlines()[1] == "  was published before, with the same content"
+    assert again.stdout.splitlines()[1] == "  was already published with the same content"
     assert release(project, "--bump", "minor")["version"] == "0.2.0"
     edit(project, "version: 0.1.0", "version: 3.0.0")
     edit(project, "description: ", "description: Right ")

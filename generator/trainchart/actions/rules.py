@@ -50,7 +50,7 @@ def list_rules(rule_id: str | None = None) -> tuple[Rule, ...]:
     try:
         return find_rules((rule_id,))
     except KeyError as error:
-        raise UsageError(str(error.args[0]), hint="trainchart rules lists them all") from error
+        raise UsageError(str(error.args[0]), hint="trainchart rules lists all of them") from error
 
 
 def dump_rules_page(rules: tuple[Rule, ...] = RULES) -> str:

@@ -41,7 +41,7 @@ COMMANDS = {
         "serve": "Serve the model of a run, or of a chart, on this machine.",
         "predict": "Send examples from a file to a model server.",
     },
-    "Look after runs, here and on a cluster": {
+    "Manage runs, here and on a cluster": {
         "console": "Show runs on a web page, in the browser.",
         "list": "List the local runs and the runs of a cluster.",
         "status": "Show the state of a run: phase, attempt, step, pods, problems.",
@@ -68,7 +68,7 @@ COMMANDS = {
         "diff": "Show what changed in a chart since an earlier version.",
         "publish": "Publish a chart to a registry or chart repository.",
         "release": "Publish the next version of a chart, decided from its changes.",
-        "deprecate": "Publish a version of a chart that says it is deprecated.",
+        "deprecate": "Publish a version of a chart that marks it as deprecated.",
         "versions": "List the published versions of a chart.",
         "verify": "Prove that a chart follows from its spec, byte by byte.",
         "image": "Build, push and inspect a model's training image.",
@@ -133,7 +133,7 @@ class _Sections(TyperGroup):
 app = typer.Typer(
     name="trainchart",
     cls=_Sections,
-    help="Turn one short model spec and training code into a versioned Helm chart and a matching image.",
+    help="Turn a short model spec and training code into a versioned Helm chart and a matching image.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -166,17 +166,17 @@ def describe_exhaustion(error: Exception) -> ToolError | None:
     """Return the error to print where this machine has run out of something, None for any other error."""
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, RecursionError):
-        return ToolError("a file or an answer is nested too deeply", hint="reduce the nesting")
+        return ToolError("a file or a response is nested too deeply", hint="reduce the nesting")
     if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):
         return ToolError(f"{str(error)[0].lower()}{str(error)[1:]}", hint="remove the link that leads back to itself")
     if number == errno.ENOENT and not _has_folder():
         return ToolError("the current folder was deleted", hint="go to another one")
     if number == errno.ENOENT and (found := _NO_SCRATCH.search(str(error))):
         tried = ", ".join(re.findall(r"'([^']+)'", found[1]))
-        message = f"there is no folder for temporary files that can be written: {tried}"
+        message = f"there is no writable folder for temporary files: {tried}"
         return ToolError(message, hint="name one: TMPDIR=FOLDER")
     if isinstance(error, MemoryError) or number == errno.ENOMEM:
-        return ToolError("this machine has no memory left", hint="end other programs, or raise the limit: ulimit -v")
+        return ToolError("this machine has run out of memory", hint="end other programs, or raise the limit: ulimit -v")
     if number in (errno.EMFILE, errno.ENFILE):
         return ToolError("too many files are open", hint="raise the limit: ulimit -n 4096")
     if number == errno.EAGAIN or "can't start new thread" in str(error):

@@ -46,7 +46,7 @@ def check(
     ],
     values: Annotated[
         list[Path] | None,
-        typer.Option("--values", "-f", help="Check with this values file too; may be given several times."),
+        typer.Option("--values", "-f", help="Also check with this values file; repeatable."),
     ] = None,
     select: Annotated[
         str | None,
@@ -66,16 +66,17 @@ def check(
             autocompletion=complete.rules,
         ),
     ] = None,
-    info: Annotated[bool, typer.Option("--info", help="Print findings of severity info too.")] = False,
+    info: Annotated[bool, typer.Option("--info", help="Also print findings of severity info.")] = False,
     engine: Annotated[
         str, typer.Option("--engine", help="Helm engine: auto, sdk, binary or the path of a helm program.")
     ] = "auto",
     kube_version: Annotated[
         list[str] | None,
-        typer.Option("--kube-version", help="Kubernetes version like 1.34; default: 1.33 and the newest known."),
+        typer.Option("--kube-version", help="Kubernetes version, such as 1.34. Default: 1.33 and the newest known."),
     ] = None,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Check again even what was checked today and has not changed since.")
+        bool,
+        typer.Option("--no-cache", help="Also check charts again that were checked today and have not changed since."),
     ] = False,
     format_: Annotated[
         CheckFormat,
@@ -84,7 +85,7 @@ def check(
         ),
     ] = CheckFormat.text,
 ) -> None:
-    """Check charts against the rules of Helm, Kubernetes and training; exit code 6 where something is wrong.
+    """Check charts against the rules of Helm, Kubernetes and training. Exit code 6: something is wrong.
 
     Example: trainchart check charts/mnist -f cluster-a.yaml --kube-version 1.34
     """
@@ -125,9 +126,9 @@ def _choose_rules(select: str | None, ignore: str | None) -> tuple[Rule, ...]:
     try:
         chosen = choose_rules(_split("--select", select), _split("--ignore", ignore))
     except KeyError as error:
-        raise typer.BadParameter(f"{error.args[0]}; trainchart rules lists them all") from error
+        raise typer.BadParameter(f"{error.args[0]}; trainchart rules lists all of them") from error
     if not chosen:
-        raise typer.BadParameter("--select and --ignore together leave no rule")
+        raise typer.BadParameter("--select and --ignore together exclude every rule")
     return chosen
 
 

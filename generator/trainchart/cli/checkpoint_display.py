@@ -50,7 +50,7 @@ def list_lines(found: CheckpointList) -> list[str]:
     else:
         lines.append("no checkpoints")
     if found.omitted:
-        lines.append(f"and {found.omitted} older ones, which were not looked at")
+        lines.append(f"and {found.omitted} older ones, which were not read")
     return clean_lines([*lines, *(f"note: {problem}" for problem in found.problems)])
 
 

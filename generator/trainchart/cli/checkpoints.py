@@ -52,7 +52,8 @@ ClaimOption = Annotated[
     typer.Option(
         "--claim",
         metavar="CLAIM[/FOLDER]",
-        help="Claim of the checkpoints. Default: that of the release, even if the release was uninstalled and left it.",
+        help="Claim of the checkpoints. Default: the release's claim, even if only the claim is left after an "
+        "uninstall.",
         show_default=False,
     ),
 ]
@@ -66,7 +67,10 @@ ImageOption = Annotated[
     ),
 ]
 TimeoutOption = Annotated[
-    int, typer.Option("--timeout", metavar="SECONDS", help="How long that pod may take, including its start.", min=1)
+    int,
+    typer.Option(
+        "--timeout", metavar="SECONDS", help="Time limit for that pod, in seconds, including its start.", min=1
+    ),
 ]
 _TIMEOUT = 3600
 StepArgument = Annotated[int, typer.Argument(help="Step of the checkpoint.", show_default=False, min=0)]
@@ -109,7 +113,7 @@ def list_(
 ) -> None:
     """List the checkpoints, newest first, and which run they belong to.
 
-    This is the default command: `checkpoints exp-7` lists, too. It reads only names, sizes and markers; verify reads
+    This is the default command: `checkpoints exp-7` also lists. It reads only names, sizes and markers; verify reads
     every byte.
 
     Example: trainchart checkpoints list exp-7
@@ -168,7 +172,7 @@ def verify(
 ) -> None:
     """Read every byte of the checkpoints, and name files that have changed. Exit code 6: a checkpoint is damaged.
 
-    Also says which checkpoint a training that starts now would restore.
+    Also shows which checkpoint a training that starts now would restore.
 
     Example: trainchart checkpoints verify exp-7
     """
@@ -222,9 +226,11 @@ def export(
 @group.command("prune")
 def prune(
     target: TargetArgument,
-    keep: Annotated[int, typer.Option("--keep", help="How many of the newest whole checkpoints to keep.", min=1)],
+    keep: Annotated[int, typer.Option("--keep", help="How many of the newest complete checkpoints to keep.", min=1)],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be removed, without removing it.")
+    ] = False,
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     namespace: NamespaceOption = "",
     context: ContextOption = "",
@@ -233,9 +239,9 @@ def prune(
     timeout: TimeoutOption = _TIMEOUT,
     format_: FormatOption = Format.text,
 ) -> None:
-    """Keep the newest whole checkpoints, and remove all older ones. Refused while a run uses the folder.
+    """Keep the newest complete checkpoints, and remove all older ones. Refused while a run uses the folder.
 
-    Reads those that it keeps byte by byte first, so that no damaged one counts.
+    First reads every byte of those that it keeps, so that damaged ones do not count.
 
     Example: trainchart checkpoints prune exp-7 --keep 3 --dry-run
     """
@@ -264,7 +270,7 @@ def _describe(pruning: Pruning, verb: str) -> str:
     from trainchart.reports.text import describe_bytes
 
     if not pruning.removed:
-        return f"nothing to remove: {len(pruning.kept)} whole checkpoints in {pruning.folder}"
+        return f"nothing to remove: {len(pruning.kept)} complete checkpoints in {pruning.folder}"
     return f"{verb} {describe_steps(pruning.removed)} in {pruning.folder} ({describe_bytes(pruning.size)})"
 
 

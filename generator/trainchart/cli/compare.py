@@ -45,7 +45,7 @@ def _compare(
             autocompletion=complete.other_runs,
         ),
     ],
-    shows_all: Annotated[bool, typer.Option("--all", "-a", help="Show the settings that are the same, too.")] = False,
+    shows_all: Annotated[bool, typer.Option("--all", "-a", help="Also show the settings that are the same.")] = False,
     namespace: NamespaceOption = "",
     context: ContextOption = "",
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
@@ -55,9 +55,9 @@ def _compare(
     """Compare runs, here or on a cluster: the settings that differ, how each run ended, and its last metrics.
 
     Each run is a column. A setting is named as in the values of its chart, as for --set. A dash means that there is no
-    value, for example because the chart decides it; a question mark means that the value is not known. A star marks
-    the best value of a row, if the name of the metric says which direction is better (losses, errors, accuracies), or
-    if earlyStopMode says it.
+    value, for example because the chart decides it; a question mark means that the value is not known. A star marks the
+    best value of a row, if the name of the metric says which direction is better (losses, errors, accuracies), or if
+    earlyStopMode does.
 
     A local run takes precedence over a release of the same name. With --namespace or --context, all names are those of
     releases.

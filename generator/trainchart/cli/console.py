@@ -65,12 +65,12 @@ def _console(
 ) -> None:
     """Show local runs and those of a cluster on a live web page: the runs that `trainchart list` shows.
 
-    The page is only for you: it needs the code that is printed. It shows what the user of your kubeconfig may see, can
-    stop, suspend, resume and rerun runs, and installs and uninstalls releases. It needs the extra:
-    pip install 'trainchart[console]'.
+    Only you can open the page: it requires the printed code. It shows what your kubeconfig's user may see. On the
+    page you can stop, suspend, resume and rerun runs, and install and uninstall releases. It needs an extra: pip
+    install 'trainchart[console]'.
 
-    With --sign-in token, it is for all users of the cluster that the kubeconfig names. Each signs in with a Kubernetes
-    token, and can see and do what that token allows. Local runs are not shown.
+    With --sign-in token, the page is for all users of the cluster that the kubeconfig names. Each signs in with a
+    Kubernetes token, and can see and do what that token allows. Local runs are not shown.
     """
     from trainchart.actions.console import Scope, open_console
     from trainchart.actions.console_users import open_users_console

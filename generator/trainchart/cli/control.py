@@ -20,7 +20,7 @@ _HELP = {
     Programs that use the training library save first; others lose the steps since the last checkpoint, unless they
     handle SIGTERM.
 
-    Sets run.desiredState=suspended, by helm upgrade with the chart and the values that are installed.
+    Sets run.desiredState=suspended by helm upgrade, with the installed chart and values.
 
     Example: trainchart suspend exp-7 -n team-a
     """,
@@ -33,15 +33,15 @@ _HELP = {
     Programs that use the training library save first; others lose the steps since the last checkpoint, unless they
     handle SIGTERM.
 
-    A local run comes first; --namespace or --context always means a release on the cluster.
+    A local run takes precedence; --namespace or --context always means a release on the cluster.
 
     Example: trainchart stop exp-7 -n team-a
     """,
     "rerun": """Start a new run of a release whose run is over, from the last checkpoint if there is one.
 
-    With --resume 200 it goes back to that step, and with --resume never it starts over: checkpoints that it does not go
-    on from are moved to the folder earlier, beside the new ones. A program that does without the training library
-    decides by itself how it goes on.
+    With --resume 200, it goes back to that step, and with --resume never, it starts over: checkpoints that it does not
+    continue from are moved to the folder `earlier`, beside the new ones. A program that does not use the training
+    library decides by itself how to continue.
 
     Example: trainchart rerun exp-7 -n team-a --resume 200
     """,
@@ -108,7 +108,9 @@ def _control(
         said = ", ".join(f"{name}={value}" for name, value in change.sets.items())
         print_line(f"{report.key.release}: set {said}; see: trainchart status {report.address}")
         if "run.id" in change.sets:
-            print_note("give later upgrades these values as well, or --reuse-values: other values are of another run")
+            print_note(
+                "also pass these values to later upgrades, or use --reuse-values: other values belong to another run"
+            )
         if controlled.kept:
             print_note(f"kept changes made outside the chart: {_shorten(controlled.kept)}")
         if controlled.note:

@@ -37,7 +37,9 @@ def diff(
             help="Name of a model in models/, or a spec file.", show_default=False, autocompletion=complete.models
         ),
     ],
-    from_: Annotated[str, typer.Option("--from", help="Repository to compare with, named as for publish.")] = "",
+    from_: Annotated[
+        str, typer.Option("--from", help="Repository to compare with, in the form that publish takes.")
+    ] = "",
     against: Annotated[
         str,
         typer.Option("--against", help="A version there (default: the last), a chart's path, or a release."),
@@ -52,8 +54,8 @@ def diff(
 ) -> None:
     """Show what changed in a model's chart since an earlier version: values, objects, and what an upgrade does.
 
-    Each object is labelled: no effect, applied in place, restarts training, or rejected by Kubernetes. The next
-    version follows. With a release, its own values are used.
+    Each object is labelled: no effect, applied in place, restarts training, or rejected by Kubernetes. The next version
+    follows from the changes. For a release, its own values are used.
 
     Example: trainchart diff mnist --from oci://registry.example.com/charts
     """
@@ -67,7 +69,7 @@ def diff(
     )
     if found.is_deprecated:
         since = found.changes.old_version
-        print_note(f"note: {found.name} is deprecated since {since}; to take that back, release it with --bump")
+        print_note(f"note: {found.name} has been deprecated since {since}; to undo that, release it with --bump")
     if format_ is Format.json:
         print_json(describe(found))
     else:

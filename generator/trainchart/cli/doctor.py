@@ -66,7 +66,7 @@ def _doctor(
         bool, typer.Option("--probe/--no-probe", help="Start small pods that try volumes, images and network.")
     ] = True,
     timeout: Annotated[
-        str, typer.Option(help="How long these pods may take, including the image pull: 90 (seconds), 5m.")
+        str, typer.Option(help="Time limit for these pods, including the image pull: 90 (seconds), 5m.")
     ] = "5m",
     engine: Annotated[
         str, typer.Option(help="Helm engine: auto, sdk, binary, or the path of a helm binary. Default: auto.")
@@ -77,7 +77,7 @@ def _doctor(
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     output: FormatOption = Format.text,
 ) -> None:
-    """Find out before an installation whether a cluster can run a chart, or without one whether this machine can train.
+    """Find out before an installation whether a cluster can run a chart or, without one, if this machine can train.
 
     The command leaves nothing behind. Exit code 0: no check has failed; 6: a check has failed.
     """
@@ -132,7 +132,7 @@ def _require_target(namespace: str, context: str, release: str, sets: Sequence[s
     if given:
         raise UsageError(
             f"{given}: without a target, doctor examines this machine, and no cluster",
-            hint=f"name the model or chart that is to be installed, as in: trainchart doctor mnist {given}",
+            hint=f"name the model or chart to install, as in: trainchart doctor mnist {given}",
         )
 
 

@@ -46,13 +46,13 @@ def generate(
     ] = False,
     overwrite: OverwriteOption = False,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Generate again even what has not changed since the last time.")
+        bool, typer.Option("--no-cache", help="Also generate charts again that have not changed since the last time.")
     ] = False,
     format_: FormatOption = Format.text,
 ) -> None:
     """Generate charts from model specs. A chart that is up to date is left untouched.
 
-    A chart with files that were edited or added by hand is refused (6), and each of them is named.
+    Refuses (6) to overwrite a chart with files that were edited or added by hand, and names each of them.
 
     Example: trainchart generate mnist && trainchart check charts/mnist
     """
@@ -72,9 +72,9 @@ def generate(
     exposed = [chart.name for chart in charts if chart.gives_image_the_token]
     if exposed:
         print_note(
-            f"note: the run controller, the only pod that may use the Kubernetes API, runs from the training image in "
-            f"{', '.join(exposed)}. trainchart image push --runtime REPOSITORY makes one; put what it prints into "
-            "run.controller.image"
+            "note: the run controller, the only pod that may use the Kubernetes API, runs from the training image in "
+            f"{', '.join(exposed)}. trainchart image push --runtime REPOSITORY builds the runtime image; set "
+            "run.controller.image to what it prints"
         )
     if format_ is Format.json:
         print_json(

@@ -23,11 +23,13 @@ ModelArgument = Annotated[
 ]
 RuntimeOption = Annotated[
     str,
-    typer.Option("--runtime", metavar="REPOSITORY", help="The runtime image, under this name, instead of a model's."),
+    typer.Option(
+        "--runtime", metavar="REPOSITORY", help="Build the runtime image instead of a model's, under this name."
+    ),
 ]
 TagOption = Annotated[
     TagChoice,
-    typer.Option("--tag", help="Tag from a hash of all inputs, from git describe, or the one that the spec has."),
+    typer.Option("--tag", help="Tag from a hash of all inputs, from git describe, or from the spec."),
 ]
 FlavourOption = Annotated[
     Flavour | None, typer.Option("--flavour", help="TensorFlow for cpu or gpu. Default: framework.flavour.")
@@ -35,25 +37,31 @@ FlavourOption = Annotated[
 BaseOption = Annotated[str, typer.Option("--base-image", help="Image to build on. Default: the Dockerfile's.")]
 PlatformOption = Annotated[str, typer.Option("--platform", help="For example linux/arm64. Default: this machine's.")]
 BuilderOption = Annotated[
-    BuilderName | None, typer.Option("--builder", help="Program that builds. Default: the first one that works.")
+    BuilderName | None,
+    typer.Option("--builder", help="Program that builds the image. Default: the first one that works."),
 ]
 PipOption = Annotated[
     Path | None,
-    typer.Option("--pip-config", exists=True, dir_okay=False, help="pip.conf for the build; no layer holds it."),
+    typer.Option(
+        "--pip-config", exists=True, dir_okay=False, help="pip.conf for the build; it is not stored in any layer."
+    ),
 ]
 CaOption = Annotated[
     Path | None,
     typer.Option(
-        "--ca-bundle", exists=True, dir_okay=False, help="CA certificates for the build; no layer holds them."
+        "--ca-bundle",
+        exists=True,
+        dir_okay=False,
+        help="CA certificates for the build; they are not stored in any layer.",
     ),
 ]
 PlainHttpOption = Annotated[
     bool,
     typer.Option(
-        "--plain-http", help="Use HTTP without encryption for the registry; docker pushes as its daemon is set up."
+        "--plain-http", help="Use HTTP without encryption for the registry. docker pushes as its daemon is configured."
     ),
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the steps; run nothing.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the steps without running them.")]
 
 group = typer.Typer(
     help="Build, push and inspect a model's training image.", no_args_is_help=True, rich_markup_mode=None
@@ -81,8 +89,8 @@ def build(
 ) -> None:
     """Build the image of a model on this machine: Python, TensorFlow, the launcher, the training library, your code.
 
-    Your .dockerignore is respected; what looks like a password or a key is refused. The tag is a hash of all that
-    goes in, so the same inputs have the same tag.
+    Your .dockerignore is respected; files that look like passwords or keys are refused. The tag is a hash of all
+    inputs, so the same inputs give the same tag.
 
     Example: trainchart image build mnist
     """
@@ -126,8 +134,8 @@ def push(
 ) -> None:
     """Build the image unless its registry has it, push it, and write its tag and digest into the model spec.
 
-    Logs in as docker, podman or helm do. A tag that the registry has is never replaced: the same inputs
-    succeed, others are refused.
+    Logs in as docker, podman or helm do. An existing tag is never replaced: pushing the same inputs again succeeds,
+    other inputs are refused.
 
     Example: trainchart image push mnist
     """
@@ -148,9 +156,7 @@ def push(
         print_json(result)
         return
     print_line(done.reference)
-    print_line(
-        f"  {'pushed' if done.is_new else 'is in the registry already, from the same inputs; nothing was pushed'}"
-    )
+    print_line(f"  {'pushed' if done.is_new else 'already in the registry, from the same inputs; nothing was pushed'}")
     print_line(f"  digest {done.digest}")
     if done.is_in_spec:
         print_line(f"  {image.spec} names it now; next: trainchart generate {model}")
@@ -164,14 +170,14 @@ def inspect(
     platform: PlatformOption = "",
     plain_http: PlainHttpOption = False,
     sbom: Annotated[
-        bool, typer.Option("--sbom", help="Print what it holds instead: packages and versions, as CycloneDX JSON.")
+        bool, typer.Option("--sbom", help="Print its contents instead: packages and versions, as CycloneDX JSON.")
     ] = False,
     format_: FormatOption = Format.text,
 ) -> None:
     """Show the image that a model spec names: digest, size, platforms, labels, and whether its inputs have changed.
 
-    Asks the registry, and pulls only the last layers, for --sbom. Give the options that the image was built with:
-    they belong to its inputs.
+    Queries the registry; only --sbom pulls layers, the last ones. Give the options that the image was built with: they
+    belong to its inputs.
 
     Example: trainchart image inspect mnist
     """
@@ -248,7 +254,7 @@ def _secrets(pip_config: Path | None, ca_bundle: Path | None) -> Mapping[str, st
     secrets = {name: str(path.absolute()) for name, path in given.items() if path}
     for name, path in secrets.items():
         if "," in path:
-            raise typer.BadParameter(f"{path} has a comma, where builders end the path", param_hint=f"--{name}")
+            raise typer.BadParameter(f"{path} contains a comma, at which builders end the path", param_hint=f"--{name}")
     return secrets
 
 

@@ -53,10 +53,10 @@ def import_(
     ] = None,
     format_: FormatOption = Format.text,
 ) -> None:
-    """Convert the input of another tool to a model spec, and list what could not be carried over.
+    """Convert the input of another tool to a model spec, and list what could not be converted.
 
     Reads Kubeflow TFJobs, arena command lines, values of the archived chart distributed-tensorflow, and plain
-    StatefulSets that run TensorFlow. The kind of input is detected. Existing files are never overwritten.
+    StatefulSets that run TensorFlow. The kind of input is detected automatically. Existing files are never overwritten.
     """
     from trainchart.actions.import_ import ImportRequest, import_models
 

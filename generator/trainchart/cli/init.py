@@ -35,7 +35,7 @@ def init(
         str,
         typer.Option(
             "--strategy",
-            help="How it is distributed. Default: what the script shows, else single.",
+            help="Distribution strategy. Default: detected from the script, or else single.",
             autocompletion=complete.strategies,
         ),
     ] = "",
@@ -57,7 +57,7 @@ def init(
     ] = "",
     format_: FormatOption = Format.text,
 ) -> None:
-    """Start a model: write its spec, and a script that is ready to train. Existing files are never overwritten."""
+    """Start a model: write its spec, and a script that is ready to train with. Existing files are never overwritten."""
     from trainchart.actions.init import InitRequest, init_chart, init_model
 
     if family:

@@ -31,12 +31,12 @@ def _list(
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     output: FormatOption = Format.text,
 ) -> None:
-    """List the local runs and the training runs of a cluster: what they do, since when, and the GPUs that they hold.
+    """List the local runs and the training runs of a cluster: their state, since when, and the GPUs that they hold.
 
-    The cluster is left out where no kubeconfig names one and none of --all-namespaces, --namespace and --context
-    is given; the local runs are left out with --namespace or --context. Runs that hold the most GPUs come first. Local
-    runs have a table of their own: how far each came, its last loss and score, and what was set with --set or a values
-    file. A question mark stands for what is not known.
+    The cluster is left out if no kubeconfig names one and none of --all-namespaces, --namespace and --context is given;
+    the local runs are left out with --namespace or --context. Runs that hold the most GPUs come first. Local runs have
+    their own table: how far each got, its last loss and score, and what was set with --set or a values file. A question
+    mark means that the value is not known.
     """
     from trainchart.actions.list import list_reports
     from trainchart.actions.support.cluster_access import Place

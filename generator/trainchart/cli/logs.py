@@ -32,12 +32,14 @@ def _logs(
     role: Annotated[
         str,
         typer.Option(
-            help="Only this role: chief, worker, ps or evaluator.",
+            help="Show only this role: chief, worker, ps or evaluator.",
             autocompletion=complete.roles,
         ),
     ] = "",
-    pod: Annotated[str, typer.Option(help="Only this pod, for example worker-1.", autocompletion=complete.pods)] = "",
-    tail: Annotated[int | None, typer.Option(min=0, help="Only this many of the last lines.")] = None,
+    pod: Annotated[
+        str, typer.Option(help="Show only this pod, for example worker-1.", autocompletion=complete.pods)
+    ] = "",
+    tail: Annotated[int | None, typer.Option(min=0, help="Show only this many of the last lines.")] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Keep printing until the run ends.")] = False,
     since_failure: Annotated[
         bool, typer.Option("--since-failure", help="Start two seconds before the first failure.")
@@ -55,7 +57,7 @@ def _logs(
 ) -> None:
     """Read the logs of a local run or of a release on a cluster: merged by time, each line prefixed with its pod.
 
-    A local run comes first; --namespace or --context always means a release on the cluster. When the pods of a
+    A local run takes precedence; --namespace or --context always means a release on the cluster. When the pods of a
     release are gone, the lines that the run controller kept are shown.
     """
     from trainchart.actions.logs import read_logs

@@ -63,9 +63,9 @@ def _notebook(
     """Open JupyterLab and TensorBoard on the cluster, over the checkpoints and logs of releases.
 
     Installs a release of the family notebook, which mounts the volumes of those releases read-only at /runs/RELEASE;
-    --set runs.RELEASE.writable=true lets notebooks write. The command creates a token, and prints it. Notebooks are
-    kept in notebooksClaim; without one, they are lost with the pod. Ctrl-C uninstalls the release and ends what runs
-    in it.
+    --set runs.RELEASE.writable=true lets notebooks write. The command creates a token and prints it. Notebooks are kept
+    in notebooksClaim; without it, they are lost with the pod. Ctrl-C uninstalls the release, and everything that runs
+    in it ends.
     """
     from trainchart.actions.support.cluster_access import Place
     from trainchart.actions.support.run_viewer import ViewerRequest, show_volumes

@@ -49,14 +49,14 @@ ColorOption = Annotated[
     bool,
     typer.Option(
         "--color/--no-color",
-        help="Use colours on a terminal. NO_COLOR in the environment switches them off, too.",
+        help="Use colours on a terminal. NO_COLOR in the environment also turns them off.",
     ),
 ]
 RunArgument = Annotated[
     str,
     typer.Argument(
-        help="Name of the run or release. Default: the local run that was started last. "
-        "RELEASE/CHART where a release holds several training runs.",
+        help="Name of the run or release. Default: the local run that was started last. RELEASE/CHART if a release "
+        "holds several training runs.",
         show_default=False,
         autocompletion=complete.runs,
     ),
@@ -64,7 +64,7 @@ RunArgument = Annotated[
 ReleaseArgument = Annotated[
     str,
     typer.Argument(
-        help="Name of the release (for stop, also of a local run); RELEASE/CHART where it holds several training runs.",
+        help="Name of the release (for stop, also of a local run); RELEASE/CHART if it holds several training runs.",
         show_default=False,
         autocompletion=complete.runs,
     ),

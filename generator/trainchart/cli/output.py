@@ -44,7 +44,7 @@ def refuse_empty(context: typer.Context, option: typer.CallbackParam, value: str
     """Refuse an option that is given but says nothing, as with a shell variable that is not set: no user means that."""
     source = context.get_parameter_source(option.name or "")
     if not value.strip() and source is not None and source.name == "COMMANDLINE":
-        raise typer.BadParameter("it is empty; is a variable not set?", ctx=context, param_hint=option.opts[0])
+        raise typer.BadParameter("it is empty; is a variable unset?", ctx=context, param_hint=option.opts[0])
     return value
 
 

@@ -33,7 +33,7 @@ def init(
     name: Annotated[str, typer.Argument(help="Name of the new pack.", show_default=False)],
     format_: FormatOption = Format.text,
 ) -> None:
-    """Start a pack in packs/NAME, and a trainchart.yaml that names it if there is none.
+    """Start a pack in packs/NAME. If there is no trainchart.yaml, write one that names it.
 
     Example: trainchart pack init platform
     """
@@ -58,8 +58,8 @@ def check(
         list[str] | None,
         typer.Option(
             "--engine",
-            help="Helm engine: auto, sdk, binary or the path of a helm program; repeat it to compare Helms. "
-            "Default: the package helm-python-sdk and the helm on PATH, those that are installed.",
+            help="Helm engine: auto, sdk, binary or the path of a helm program; repeat it to compare engines. Default: "
+            "the package helm-python-sdk and the helm on PATH, if installed.",
             show_default=False,
         ),
     ] = None,
@@ -67,8 +67,8 @@ def check(
         bool,
         typer.Option(
             "--install",
-            help="Then install each test of the families on a cluster, each in a new namespace; upgrade it to each set "
-            "of values in ci/, run helm test, and remove it with its namespace.",
+            help="Then install each test of the families on a cluster, in its own new namespace; upgrade it to each "
+            "set of values in ci/, run helm test, and remove it with its namespace.",
         ),
     ] = False,
     context: ContextOption = "",
@@ -76,8 +76,8 @@ def check(
 ) -> None:
     """Check packs with every strategy; no model is needed. If a pack has templates, Helm renders charts with them.
 
-    The tests of a pack's families are rendered as well, and must pass all checks. Each Helm must
-    render the same objects. With --install, they must also work on the cluster: use one for tests.
+    The tests of a pack's families are rendered as well, and must pass all checks. All Helm engines must render the same
+    objects. With --install, the tests must also work on the cluster: use a test cluster.
 
     Example: trainchart pack check packs/platform
     """
@@ -102,7 +102,8 @@ def accept(
 ) -> None:
     """Accept the current text of the blocks that a pack's templates override.
 
-    Writes the blocks into the pack's bases/ folder. When a block changes, generate and pack check fail and show how.
+    Writes the blocks into the pack's bases/ folder. When a block changes, generate and pack check fail and show the
+    change.
 
     Example: trainchart pack accept packs/platform
     """
@@ -134,7 +135,7 @@ def admission(
 ) -> None:
     """Print the rules of packs as ValidatingAdmissionPolicies, so that the API server enforces them.
 
-    A waiver ends on the cluster when you apply the output again: do so every day.
+    An expired waiver ends on the cluster only when you apply the output again: do so every day.
 
     Example: trainchart pack admission > admission.yaml
     """
@@ -178,14 +179,14 @@ def publish(
 @group.command("update")
 def update(
     locked: Annotated[
-        bool, typer.Option("--locked", help="Download only what packs.lock.yaml names; fail (7) if it has changed.")
+        bool, typer.Option("--locked", help="Download exactly what packs.lock.yaml names; fail (7) if it has changed.")
     ] = False,
     plain_http: PlainHttpOption = False,
     format_: FormatOption = Format.text,
 ) -> None:
-    """Download the packs that trainchart.yaml names in repositories, and lock their content in packs.lock.yaml.
+    """Download the packs from the repositories that trainchart.yaml names, and lock their content in packs.lock.yaml.
 
-    No other command downloads packs. In CI, take --locked.
+    No other command downloads packs. In CI, use --locked.
 
     Example: trainchart pack update && trainchart generate
     """
@@ -196,7 +197,7 @@ def update(
 
 @group.command("vendor")
 def vendor(plain_http: PlainHttpOption = False, format_: FormatOption = Format.text) -> None:
-    """Copy the locked packs of repositories into vendor/packs, to be committed and read without a network.
+    """Copy the locked packs of repositories into vendor/packs, to commit them and use them without a network.
 
     Example: trainchart pack vendor
     """
@@ -214,4 +215,4 @@ def _print_fetched(packs: tuple[FetchedPack, ...], format_: Format) -> None:
     for pack in packs:
         print_line(f"{pack.locked.source}  {'locked' if pack.is_changed else 'unchanged'}  {pack.path}")
     if not packs:
-        print_note("trainchart.yaml names no pack of a repository")
+        print_note("trainchart.yaml names no pack from a repository")

@@ -14,7 +14,7 @@ SignOption = Annotated[
     str,
     typer.Option(
         "--sign",
-        help="Sign with this gpg key, into the .prov file that helm verify takes. Needs gpg.",
+        help="Sign with this gpg key, and write the .prov file that helm verify reads. Needs gpg.",
         metavar="KEY",
         callback=refuse_empty,  # a version that is published without its signature never gets one
     ),
@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def package(
-    chart: Annotated[Path, typer.Argument(help="Chart folder (or archive, to pack it again).", show_default=False)],
+    chart: Annotated[Path, typer.Argument(help="Chart folder, or an archive to package it again.", show_default=False)],
     destination: Annotated[
         Path, typer.Option("--destination", "-d", help="Folder for the archive; created if it does not exist.")
     ] = Path(),
@@ -35,12 +35,12 @@ def package(
         str, typer.Option("--engine", help="Helm engine: auto, sdk, binary or the path of a helm program.")
     ] = "auto",
     allow_drift: Annotated[
-        bool, typer.Option("--allow-drift", help="Pack even if files differ from trainchart.lock.yaml.")
+        bool, typer.Option("--allow-drift", help="Package even if files differ from trainchart.lock.yaml.")
     ] = False,
     sign: SignOption = "",
     format_: FormatOption = Format.text,
 ) -> None:
-    """Pack a chart into a .tgz that helm installs: the same content gives the same bytes and identity.
+    """Package a chart as a .tgz that helm can install: the same content gives the same bytes and identity.
 
     Example: trainchart package charts/mnist -d dist && helm install exp-7 dist/mnist-0.1.0.tgz
     """

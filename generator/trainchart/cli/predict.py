@@ -37,7 +37,7 @@ def _predict(
     """Send one or more examples from a file to a model server, and print the outputs.
 
     JSON may be the input itself, an object with the model's inputs by name, a list of such objects, or a whole
-    request with instances or inputs. The shape that the model takes tells whether it is one example or several.
+    request with instances or inputs. The model's input shape decides whether it is one example or several.
     NumPy arrays count as lists; those in a .npz file are inputs by name. Any server with the REST API of TensorFlow
     Serving works. For a release on a cluster, first run: kubectl port-forward service/NAME 8501.
     """
@@ -59,4 +59,4 @@ def _predict(
     lines = draw_prediction(prediction)
     print_line("\n".join(lines))
     if is_shortened(lines):
-        print_note("note: long values are cut off; --format json prints all")
+        print_note("note: long values are truncated; --format json prints them in full")

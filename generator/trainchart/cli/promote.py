@@ -49,7 +49,7 @@ def _promote(
         typer.Option(
             "--to",
             metavar="SERVER",
-            help="Release of the model server: of a chart of the family model-server, in the same namespace.",
+            help="Release of the model server (a chart of the family model-server), in the same namespace.",
             show_default=False,
             callback=refuse_empty,
             autocompletion=complete.servers,
@@ -61,19 +61,20 @@ def _promote(
             "--gate",
             metavar="METRIC>=NUMBER",
             help="Condition on a metric of the run: >=, <=, > or < a number, or serving, serving-0.01, serving+0.01, "
-            "where serving is the same metric of the model that serves now. Repeatable; all must be met.",
+            "where serving is the same metric of the model that is currently served. Repeatable; all must be met.",
             show_default=False,
         ),
     ] = None,
     step: Annotated[
-        int | None, typer.Option("--step", help="Refuse an export of another step.", min=0, show_default=False)
+        int | None,
+        typer.Option("--step", help="Refuse the export unless it is of this step.", min=0, show_default=False),
     ] = None,
     version: Annotated[
         int | None,
         typer.Option("--version", help="Version that clients see. Default: the step.", min=1, show_default=False),
     ] = None,
     rollback: Annotated[
-        bool, typer.Option("--rollback", help="Serve the model again that served before the current one.")
+        bool, typer.Option("--rollback", help="Serve the model again that was served before the current one.")
     ] = False,
     history: Annotated[
         bool, typer.Option("--history", help="List the promotions that the server's revisions record.")
@@ -82,14 +83,17 @@ def _promote(
         bool, typer.Option("--dry-run", help="Only check the gates and show what would change.")
     ] = False,
     timeout: Annotated[
-        str, typer.Option("--timeout", help="Roll back if not all pods serve the model by then: 90 (seconds), 10m.")
+        str,
+        typer.Option(
+            "--timeout", help="Roll back if not all pods serve the model within this time: 90 (seconds), 10m."
+        ),
     ] = "10m",
     watch: Annotated[
-        str, typer.Option("--watch", help="How long to count failed requests after all pods serve it; 0: not at all.")
+        str, typer.Option("--watch", help="How long to count failed requests once all pods serve it. 0: do not count.")
     ] = "30s",
     max_error_rate: Annotated[
         float,
-        typer.Option("--max-error-rate", help="Roll back if a larger fraction of the requests fails.", min=0, max=1),
+        typer.Option("--max-error-rate", help="Roll back if a larger fraction of requests fails.", min=0, max=1),
     ] = 0.01,
     namespace: NamespaceOption = "",
     context: ContextOption = "",
@@ -98,12 +102,12 @@ def _promote(
     """Make a model server serve the export of a release, and roll back automatically if that fails.
 
     The export is pinned by its content. The gates are checked with the evaluation of its step, or else with the last
-    metrics that the run reported. Then helm upgrades the server's release with its installed chart and values; only
-    the model changes, and a record of who promoted it, when and from which run. The command follows the rollout, and
-    rolls back if a pod fails, the timeout is over, or too many requests fail. Progress goes to stderr.
+    metrics that the run reported. Then helm upgrades the server's release with its installed chart and values; only the
+    model changes, and the record of who promoted it, when and from which run. The command follows the rollout, and
+    rolls back if a pod fails, the timeout expires, or too many requests fail. Progress goes to stderr.
 
-    Exit code 0: the model serves, or served already; 6: a gate is not met; 9: it was rolled back; 11: it was rolled
-    back because of the timeout.
+    Exit code 0: the model is being served, or already was; 6: a gate is not met; 9: it was rolled back; 11: it was
+    rolled back because of the timeout.
     """
     from trainchart.actions.promote import PromoteOptions, promote, read_history, roll_back
     from trainchart.actions.support.cluster_access import Place
@@ -133,10 +137,10 @@ def _refuse_combinations(
     if not to:
         raise typer.BadParameter("name the model server: --to SERVER", param_hint="--to")
     if rollback and history:
-        raise typer.BadParameter("--rollback and --history exclude each other", param_hint="--history")
+        raise typer.BadParameter("--rollback and --history cannot be used together", param_hint="--history")
     option = "--rollback" if rollback else "--history"
     if (rollback or history) and (release or gate or numbers != (None, None)):
-        raise typer.BadParameter("it takes no release, gate, step or version", param_hint=option)
+        raise typer.BadParameter("cannot be combined with a release, gate, step or version", param_hint=option)
     if not release and not rollback and not history:
         raise typer.BadParameter("name the release to promote, or add --rollback or --history", param_hint="RELEASE")
 
@@ -199,9 +203,9 @@ def _print_history(entries: list[Entry], serving: Model, output: Format) -> None
         print_json([describe_entry(each) for each in entries])
         return
     if not any(each.promotion.model == serving for each in entries):
-        print_note(f"{serving} serves now; it was not promoted")
+        print_note(f"{serving} is served now; it was not promoted")
     if not entries:
-        print_note("no promotions in the revisions that helm keeps")
+        print_note("no promotions in the revisions that Helm keeps")
         return
     rows: list[tuple[str, ...]] = [("REVISION", "PROMOTED", "VERSION", "FROM", "BY", "STATE", "METRICS")]
     rows += [(str(each.revision), *_describe_promotion(each.promotion, each.state)) for each in entries]

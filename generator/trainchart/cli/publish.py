@@ -26,13 +26,16 @@ PlainHttpOption = Annotated[
     bool, typer.Option("--plain-http", help="Use HTTP without encryption for oci:// and http:// addresses.")
 ]
 SkipImageCheckOption = Annotated[
-    bool, typer.Option("--skip-image-check", help="Publish even if the chart's images are in no registry.")
+    bool,
+    typer.Option(
+        "--skip-image-check", help="Publish without checking that the chart's images are in their registries."
+    ),
 ]
 InsecureRegistryOption = Annotated[
     list[str] | None,
     typer.Option(
         "--insecure-registry",
-        help="Image registry to reach without encryption, such as registry.lan:5000. Can be repeated.",
+        help="Image registry to reach without encryption, such as registry.lan:5000; repeatable.",
         metavar="HOST",
     ),
 ]
@@ -68,11 +71,11 @@ def publish(
     artifacthub_repo: OwnersOption = None,
     format_: FormatOption = Format.text,
 ) -> None:
-    """Publish a chart. The same content again succeeds, other content under that version is refused.
+    """Publish a chart. Publishing the same content again succeeds; other content under the same version is refused.
 
-    So is a chart whose images are not in their registries. A folder is packed as `trainchart package` does; an archive
-    is published unchanged, with the .prov file beside it. Logs in as helm and docker do, or with TRAINCHART_USERNAME
-    and TRAINCHART_PASSWORD.
+    A chart whose images are not in their registries is also refused. A folder is packaged as by `trainchart package`;
+    an archive is published unchanged, with the .prov file beside it. Logs in as helm and docker do, or with
+    TRAINCHART_USERNAME and TRAINCHART_PASSWORD.
 
     Example: trainchart publish charts/mnist --to oci://registry.example.com/charts
     """
@@ -114,7 +117,7 @@ def choose_image_access(to: Address, is_skipped: bool, insecure_registries: list
     from trainchart.actions.support.repository_access import ImageAccess
 
     if is_skipped:
-        print_note("warning: not checked whether the chart's images are in their registries (--skip-image-check)")
+        print_note("warning: did not check whether the chart's images are in their registries (--skip-image-check)")
         return None
     return ImageAccess(os.environ, tuple(insecure_registries or ()), beside=to)
 
@@ -133,7 +136,7 @@ def print_warnings(warnings: tuple[str, ...]) -> None:
 
 def describe_publication(is_new: bool) -> str:
     """Return whether a version is new, in words."""
-    return "published" if is_new else "was published before, with the same content"
+    return "published" if is_new else "was already published with the same content"
 
 
 def describe_image_check(is_skipped: bool, is_needed: bool) -> str:

@@ -27,7 +27,7 @@ from trainchart.cli.publish import (
 if TYPE_CHECKING:
     from trainchart.actions.release import Released
 
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be published.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be published.")]
 
 
 class BumpChoice(enum.StrEnum):
@@ -52,13 +52,13 @@ def release(
     to: ToOption,
     bump: Annotated[
         BumpChoice | None,
-        typer.Option("--bump", help="Raise the version by at least this, if anything has changed."),
+        typer.Option("--bump", help="Raise the version by at least this much, if anything has changed."),
     ] = None,
     pre_release: Annotated[
         str,
         typer.Option(
             "--pre-release",
-            help="Publish a version before the next one, such as dev.12+g1a2b3c.",
+            help="Publish a pre-release of the next version, such as dev.12+g1a2b3c.",
             callback=refuse_empty,
         ),
     ] = "",
@@ -75,8 +75,8 @@ def release(
 ) -> None:
     """Publish the next version of a model's chart, decided from what changed since the last one.
 
-    If nothing has changed, nothing is done. The chart says what is new in its CHANGELOG.md; no file here is written.
-    A chart whose images are not in their registries is refused.
+    If nothing has changed, nothing is published. The changes are listed in the chart's CHANGELOG.md; no local file is
+    written. A chart whose images are not in their registries is refused.
 
     Example: trainchart release mnist --to oci://registry.example.com/charts
     """
@@ -103,7 +103,7 @@ def deprecate(
     model: Annotated[
         str,
         typer.Argument(
-            help="Name of a model, which is its chart's name.", show_default=False, autocompletion=complete.models
+            help="Name of a model, which is also its chart's name.", show_default=False, autocompletion=complete.models
         ),
     ],
     to: ToOption,
@@ -116,7 +116,7 @@ def deprecate(
     sign: SignOption = "",
     format_: FormatOption = Format.text,
 ) -> None:
-    """Publish a version of a chart that says it is deprecated; earlier versions stay unchanged.
+    """Publish a version of a chart that marks it as deprecated; earlier versions stay unchanged.
 
     Example: trainchart deprecate mnist --to oci://registry.example.com/charts --reason "use digits instead"
     """

@@ -35,7 +35,7 @@ def rules(
         RulesFormat, typer.Option("--format", help="Print the rules as text, as JSON, or as the page docs/checks.md.")
     ] = RulesFormat.text,
 ) -> None:
-    """List what trainchart check checks: each rule with its severity, why it matters, and where that is written.
+    """List the rules of trainchart check: each with its severity, why it matters, and its source.
 
     Example: trainchart rules names-fit
     """

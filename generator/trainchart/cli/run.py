@@ -53,7 +53,7 @@ def _run(
     strategy: Annotated[
         str,
         typer.Option(
-            help="Train a model with this strategy instead of its spec's, to try it.",
+            help="Try this strategy instead of the one in the model's spec.",
             autocompletion=complete.strategies,
         ),
     ] = "",
@@ -98,7 +98,7 @@ def _run(
     ] = "",
     code: Annotated[
         Path | None,
-        typer.Option(help="Folder of the training code, which stands for the image's /app. Default: the model's."),
+        typer.Option(help="Folder of the training code, used in place of the image's /app. Default: the model's."),
     ] = None,
     claims: Annotated[
         list[str] | None,
@@ -118,34 +118,38 @@ def _run(
         list[str] | None,
         typer.Option(
             "--kill",
-            help="POD@TIME: kill a pod's program at a time after the run's start, such as worker-1@20s; repeatable.",
+            help="POD@TIME: kill a pod's program this long after the run's start, such as worker-1@20s; repeatable.",
         ),
     ] = None,
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be started, and start nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be started, without starting it.")
+    ] = False,
     only: Annotated[
         list[str] | None,
         typer.Option(
             "--only",
             metavar="ROLE",
-            help="Show the lines of this role, or pod, only; repeatable.",
+            help="Show only the output of this role or pod; repeatable.",
             autocompletion=complete.roles,
         ),
     ] = None,
-    table: Annotated[bool, typer.Option("--table/--no-table", help="Keep a table of the pods below the lines.")] = True,
+    table: Annotated[
+        bool, typer.Option("--table/--no-table", help="Show a table of the pods below the output.")
+    ] = True,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show TensorFlow's own start-up and connection lines, too.")
+        bool, typer.Option("--verbose", "-v", help="Also show TensorFlow's own start-up and connection messages.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")] = False,
     color: ColorOption = True,
     output: FormatOption = Format.text,
 ) -> None:
     """Train a model on this machine, as local processes, from the same chart that a cluster gets.
 
     Every pod's container becomes a process with the same command, environment and TF_CONFIG, except for the printed
-    ports. Volumes are folders below .trainchart/runs/RELEASE. A terminal shows progress and a table of the pods below
-    the lines, and at the end the loss by step. Ctrl-C stops the run cleanly. A program that fails through its own fault
-    is not started again, unless --kill is given or the values set run.maxRestarts.
+    ports. Volumes are folders below .trainchart/runs/RELEASE. On a terminal, progress and a table of the pods are shown
+    below the output, and at the end the loss by step. Ctrl-C stops the run cleanly. A program that fails through its
+    own fault is not restarted, unless --kill is given or the values set run.maxRestarts.
     """
     from trainchart.actions.run import RunRequest, preview_run, run_local
     from trainchart.cli.run_display import DisplayOptions, LineChoice, choose_display, show_curve
@@ -159,7 +163,7 @@ def _run(
     if resume and not release:
         raise typer.BadParameter("--resume needs the --release to continue")
     if reset_values and not resume:
-        raise typer.BadParameter("--reset-values is for --resume: other runs start from the chart's values anyway")
+        raise typer.BadParameter("--reset-values needs --resume: other runs start from the chart's values anyway")
     existing = Existing.RESUME if resume else Existing.FRESH if fresh else Existing.REFUSE
     request = RunRequest(
         target=target,

@@ -34,7 +34,7 @@ _SUMMARY_SECONDS = 10.0
 _USUAL_WIDTH = 80
 """Of a terminal that does not say its own."""
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
-FOLDED = "… lines of TensorFlow itself are folded: --verbose shows them, and the logs hold them"
+FOLDED = "… TensorFlow's own lines are hidden: --verbose shows them, and the logs contain them"
 _POD_COLOURS = ("cyan", "green", "magenta", "blue", "yellow", "bright_cyan", "bright_magenta", "bright_blue")
 
 

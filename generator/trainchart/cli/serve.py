@@ -43,39 +43,44 @@ def _serve(
         ),
     ] = "",
     step: Annotated[
-        int | None, typer.Option(min=0, help="Of a run: the export of this step. Default: the newest.")
+        int | None, typer.Option(min=0, help="For a run: the export of this step. Default: the newest.")
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(help="Of a chart: a folder with its export, if no local run has it."),
+        typer.Option(help="For a chart: a folder with its export, if no local run has it."),
     ] = None,
     values: Annotated[
         list[Path] | None,
-        typer.Option("--values", "-f", help="Of a chart: values file, as for helm install; repeatable."),
+        typer.Option("--values", "-f", help="For a chart: values file, as for helm install; repeatable."),
     ] = None,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Of a chart: KEY=VALUE; repeatable.", autocompletion=complete.settings),
+        typer.Option("--set", help="For a chart: KEY=VALUE; repeatable.", autocompletion=complete.settings),
     ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of REST on this machine. 0: any free ports, also for gRPC.")
+        int,
+        typer.Option(min=0, max=65535, help="Port of the REST API on this machine. 0: any free port, also for gRPC."),
     ] = _DEFAULT_PORT,
     grpc_port: Annotated[
         int | None,
         typer.Option(
-            "--grpc-port", min=0, max=65535, help="Port of gRPC. Default: one less than --port.", show_default=False
+            "--grpc-port",
+            min=0,
+            max=65535,
+            help="Port of the gRPC API. Default: one less than --port.",
+            show_default=False,
         ),
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show TensorFlow's own messages, too.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also show TensorFlow's own messages.")] = False,
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     output: FormatOption = Format.text,
 ) -> None:
     """Serve the model of a local run, or of a chart, on this machine, over TensorFlow Serving's REST and gRPC APIs.
 
-    The server uses a copy of the export, whose files must match its SHA256SUMS. With a chart, it gets the arguments
-    of the chart's pods, and serves only the pinned content. Once the model answers, the command prints its inputs and
-    example requests. Only this machine can reach the server. Ctrl-C stops it once the requests in flight are finished.
-    It needs the extra trainchart[serving]; if that is missing, the error says what to install.
+    The server uses a copy of the export, whose files must match its SHA256SUMS. With a chart, it gets the same
+    arguments as the chart's pods, and serves only the pinned content. Once the model answers, the command prints its
+    inputs and example requests. Only this machine can reach the server. Ctrl-C stops it once the requests in flight are
+    finished. It needs the extra trainchart[serving]; if that is missing, the error says what to install.
     """
     from trainchart.actions.serve import Ports, serve_model
     from trainchart.actions.support.served_model import ServeRequest
@@ -153,9 +158,9 @@ def _introduce(ready: ReadyServer) -> list[str]:
         lines.append(f"other signatures: {', '.join(others)}")
     example = ready.example
     if example is None:
-        return [*lines, "", "No example request: JSON cannot hold the inputs of this model, or they are too large."]
+        return [*lines, "", "No example request: JSON cannot represent this model's inputs, or they are too large."]
     if example.refusal:
-        lines += ["", f"The model refuses zeros, so put an example of your own into these: {example.refusal}"]
+        lines += ["", f"The model refuses zeros, so put your own example into these: {example.refusal}"]
     return [*lines, "", "Try it:", f"  {_curl(ready)}", f"  {_predict(ready)}", ""]
 
 

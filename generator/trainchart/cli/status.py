@@ -39,10 +39,10 @@ def _status(
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     output: FormatOption = Format.text,
 ) -> None:
-    """Show what a run does, here or on a cluster: phase, attempt, step, roles, pods with age and node, problems.
+    """Show the state of a run, here or on a cluster: phase, attempt, step, roles, pods with age and node, problems.
 
-    A local run comes first; --namespace or --context always means a release on the cluster. It reads the
-    run controller's record, or without one the pods. With --watch, JSON is one document a line.
+    A local run takes precedence; --namespace or --context always means a release on the cluster. It reads the run
+    controller's record or, without one, the pods. With --watch, JSON output is one document per line.
     """
     from trainchart.actions.status import open_run, watch_report
     from trainchart.actions.support.cluster_access import Place

@@ -61,7 +61,7 @@ def _tensorboard(
     image: Annotated[
         str,
         typer.Option(
-            help="On a cluster: image with tensorboard. Default: the training image of the first release.",
+            help="On a cluster: image that contains tensorboard. Default: the training image of the first release.",
             show_default=False,
         ),
     ] = "",
@@ -75,8 +75,8 @@ def _tensorboard(
 
     For local runs, it runs on this machine, with the tensorboard package of this Python. For releases, it runs on the
     cluster, in a pod that mounts their volumes read-only: the command installs a release of the family notebook,
-    reaches it by port-forward, and uninstalls it when it ends. That needs helm, and rights to create a Deployment and
-    pods/portforward. Only this machine can reach it. Ctrl-C stops it.
+    reaches it by port-forward, and uninstalls it when it ends. That needs helm, and permission to create a Deployment
+    and pods/portforward. Only this machine can reach it. Ctrl-C stops it.
     """
     from trainchart.actions.support.cluster_access import Place
     from trainchart.actions.support.run_viewer import ViewerRequest, show_volumes

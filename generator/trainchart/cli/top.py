@@ -43,9 +43,9 @@ def _top(
 ) -> None:
     """Show the CPU, memory and GPUs that training pods use, next to what they request and hold.
 
-    CPU and memory come from the cluster's metrics API. It does not report GPUs, and some clusters do not have it: then
-    each pod's launcher reports the use of its container, which needs the right to create pods/portforward. CPU is in
-    cores. GPU-USE shows for each GPU how busy it is and its memory, used/total; it needs nvidia-ml-py in the training
+    CPU and memory come from the cluster's metrics API. That API does not report GPUs, and some clusters do not have it:
+    then each pod's launcher reports its container's usage, which requires permission to create pods/portforward. CPU is
+    in cores. GPU-USE shows the utilization and memory (used/total) of each GPU; it needs nvidia-ml-py in the training
     image. A dash means that a value is not known; notes below the table say where the values come from, and why some
     are missing.
     """

@@ -30,7 +30,7 @@ def upgrade(
     ] = False,
     overwrite: OverwriteOption = False,
     bump: Annotated[
-        bool, typer.Option("--bump", help="Also write the next version of each chart that changes into its model spec.")
+        bool, typer.Option("--bump", help="Also write the next version of each changed chart into its model spec.")
     ] = False,
     live: Annotated[
         bool,
@@ -48,8 +48,8 @@ def upgrade(
 ) -> None:
     """Generate all charts again after trainchart or a pack has changed, and show each kind of change once.
 
-    Also says what an upgrade does to releases that were installed from the charts on disk. Charts that were edited by
-    hand are refused (6), as by generate. No option changes a release: --live reads the cluster, and prints the helm
+    Also shows what an upgrade does to releases that were installed from the charts on disk. Like generate, it refuses
+    (6) charts that were edited by hand. No option changes a release: --live only reads the cluster and prints the helm
     commands.
 
     Example: trainchart upgrade --check

@@ -119,7 +119,7 @@ def _release_lines(releases: Sequence[Prediction]) -> Iterator[str]:
         yield "to upgrade the releases:"
         yield from (f"  {command}" for command in commands)
     if any(each.is_deferred for each in releases):
-        yield f"without --set {DEFERRING}, the training restarts at once, from its last checkpoint"
+        yield f"without --set {DEFERRING}, the training restarts at once from its last checkpoint"
 
 
 def _release_row(each: Prediction) -> tuple[str, ...]:

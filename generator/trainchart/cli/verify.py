@@ -25,14 +25,17 @@ def verify(
         ),
     ],
     spec: Annotated[
-        Path | None, typer.Option("--spec", help="Its model spec. Default: what the lock names, or models/NAME.yaml.")
+        Path | None,
+        typer.Option("--spec", help="Its model spec. Default: the one that the lock names, or models/NAME.yaml."),
     ] = None,
     keyring: Annotated[
         Path | None,
-        typer.Option("--keyring", help="Public keys, as gpg --export writes them, one of which must have signed it."),
+        typer.Option(
+            "--keyring", help="Public keys, as written by gpg --export. One of them must have signed the chart."
+        ),
     ] = None,
     images: Annotated[
-        bool, typer.Option("--images", help="Ask the registries whether the images are there, tag and digest.")
+        bool, typer.Option("--images", help="Ask the registries whether the images exist, by tag and digest.")
     ] = False,
     plain_http: PlainHttpOption = False,
     insecure_registry: InsecureRegistryOption = None,
@@ -43,9 +46,9 @@ def verify(
 ) -> None:
     """Generate a chart again from its spec, compare every byte, and check the signature in the .prov file beside it.
 
-    For a chart in a registry, the attached provenance is compared with the chart too, and the reference by digest is
-    printed. Install by that reference: a tag can be moved at any time.
-    Exits with 6 if anything is wrong, and with 8 if nothing is wrong but a registry does not answer.
+    For a chart in a registry, the attached provenance is also compared with the chart, and the reference by digest is
+    printed. Install by that reference: a tag can be moved at any time. Exits with 6 if anything is wrong, and with 8 if
+    nothing is wrong, but a registry does not respond.
 
     Example: trainchart verify charts/mnist
     """

@@ -12,7 +12,7 @@ from trainchart.cli.output import Format, FormatOption, print_json, print_line
 from trainchart.cli.publish import PlainHttpOption
 
 FromOption = Annotated[
-    str, typer.Option("--from", help="Repository, named as for publish.", show_default=False, metavar="URL")
+    str, typer.Option("--from", help="Repository, in the form that publish takes.", show_default=False, metavar="URL")
 ]
 
 
@@ -25,7 +25,7 @@ def versions(
     model: Annotated[
         str,
         typer.Argument(
-            help="Name of a model, which is its chart's name.", show_default=False, autocompletion=complete.models
+            help="Name of a model, which is also its chart's name.", show_default=False, autocompletion=complete.models
         ),
     ],
     from_: FromOption,

@@ -34,9 +34,9 @@ def _wait(
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     output: FormatOption = Format.text,
 ) -> None:
-    """Wait until a run is over, here or on a cluster. Exit code 0: it succeeded; 10: failed or stopped; 11: time is up.
+    """Wait until a run is over, here or on a cluster. Exit code 0: it succeeded; 10: failed or stopped; 11: timed out.
 
-    Progress goes to stderr. An API server that is unreachable for some minutes does not end the wait.
+    Progress goes to stderr. The wait continues if the API server is unreachable for some minutes.
     """
     from trainchart.actions.status import open_run
     from trainchart.actions.support.cluster_access import Place

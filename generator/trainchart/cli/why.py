@@ -22,7 +22,7 @@ def _why(
 ) -> None:
     """Explain a run, here or on a cluster: what failed first, where, what was done, and what to do next.
 
-    Works as long as the folder of a local run is there or the release is installed, also when its pods are long gone.
+    Works as long as the folder of a local run exists or the release is installed, even when its pods are long gone.
 
     Example: trainchart why exp-7 -n team-a
     """
