@@ -128,7 +128,7 @@ CASES = {
         is_missing=True,
     ),
     "volume": Case(
-        "volume-error",
+        "storage-class-missing",
         'storageclass.storage.k8s.io "fast" not found',
         values=merge_values(worker(command=SLEEP), {"volumes": {"checkpoints": {"storageClass": "fast"}}}),
         is_missing=True,

@@ -25,7 +25,8 @@ _MOST_OVERHEAD = 0.9
 """Share of a claim that its file system must have free: it needs some for itself."""
 _SKEW = 2.0
 """Seconds."""
-_STORAGE_CAUSES = ("volume-error", "claim-missing", "storage-driver-missing", "claim-in-use", "claim-deleted")
+_CLAIM_CAUSES = ("volume-error", "claim-missing", "storage-class-missing")
+_STORAGE_CAUSES = (*_CLAIM_CAUSES, "mount-unsupported", "storage-driver-missing", "claim-in-use", "claim-deleted")
 _CHECKS = {
     "image-pull": (IMAGES, FAILED),
     **dict.fromkeys(_STORAGE_CAUSES, (STORAGE, FAILED)),
@@ -152,7 +153,7 @@ def _judge_starts(
         if problem is not None:
             check, outcome = _CHECKS.get(problem.cause, ("probe", FAILED))
             words, hint = _name_claims(probe, problem.message), CAUSES[problem.cause].hint
-            if problem.cause in ("volume-error", "claim-missing"):
+            if problem.cause in _CLAIM_CAUSES:
                 words, hint = describe_waiting_claim(probe, problem.message, *storage) or (
                     words,
                     _hint_at_claims(probe),

@@ -41,6 +41,7 @@ from trainchart_runtime.causes import (
     STORAGE_FAILED,
 )
 from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.problems import GIVEN_UP
 from trainchart_runtime.run.state import (
     FAILED,
     FINISHING,
@@ -151,8 +152,10 @@ def _first_failure(report: Report, outcome: Verdict) -> Iterator[str]:
 
 
 def _has_earlier_deaths(report: Report, outcome: Verdict) -> bool:
+    # The death that ended the run may be recorded, too.
     return len(report.incidents) > 1 or any(
-        each.pod != outcome.pod or each.error != outcome.error for each in report.incidents
+        each.pod != outcome.pod or each.error != outcome.error or each.action not in ("", GIVEN_UP)
+        for each in report.incidents
     )
 
 

@@ -91,6 +91,17 @@ def test_equal_deaths_are_one_line_and_the_newest_come_first() -> None:
     assert lines[begin + 9].strip() == f"and 4 older, from {describe_time(NOW - 900)} on"
 
 
+@pytest.mark.parametrize(("action", "is_earlier"), [("the launcher starts it again", True), ("given up", False)])
+def test_one_earlier_death_of_the_same_kind_is_listed(action: str, is_earlier: bool) -> None:
+    death = Incident(NOW - 23, "a-chief-0", "node1", "program-error", action, 1, "KeyError: 'weights'")
+    outcome = Verdict(FAILED, NOW - 18, "program-error", "It failed.", pod="a-chief-0", error="KeyError: 'weights'")
+    lines = why_lines(Report(TrainingKey("a", "a", "m"), NOW, FAILED, "record", incidents=(death,), outcome=outcome))
+    assert (
+        ("What ended the run: a-chief-0" in lines) == ("Deaths in this run, the newest first:" in lines) == is_earlier
+    )
+    assert ("What failed first: a-chief-0" in lines) == (not is_earlier)
+
+
 @pytest.mark.parametrize(
     ("error", "cause", "before", "is_shown"),
     [

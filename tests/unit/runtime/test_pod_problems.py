@@ -59,6 +59,7 @@ NO_ATTACHER = (
     'AttachVolume.Attach failed for volume "corpus-2026-11" : timed out waiting for external-attacher of '
     "file.csi.nimbus-storage.io CSI driver to attach volume vol-0c41f7"
 )
+NO_CLIENT = "mount-unsupported"
 NO_DRIVER = (
     'MountVolume.MountDevice failed for volume "corpus" : kubernetes.io/csi: attacher.MountDevice failed to create '
     "newCsiDriverClient: driver name file.csi.nimbus-storage.io not found in the list of registered CSI drivers"
@@ -303,6 +304,9 @@ def test_no_problem_is_found_where_there_is_none(pod: dict[str, Any]) -> None:
     [
         ("FailedMount", 'MountVolume.SetUp failed for volume "data": rpc error: no such export', "volume-error"),
         ("FailedMount", 'MountVolume.SetUp failed for volume "config": configmap "c" not found', "config-missing"),
+        ("FailedMount", "mount failed: exit status 32 Output: mount: /x: unknown filesystem type 'nfs'.", NO_CLIENT),
+        ("FailedMount", "mount: bad option; you might need a /sbin/mount.<type> helper program.", NO_CLIENT),
+        ("FailedMount", "mount failed: exit status 127 Output: mount.glusterfs: not found", NO_CLIENT),
         ("FailedAttachVolume", "Multi-Attach error for volume pvc-1", "claim-in-use"),
         ("FailedAttachVolume", "AttachVolume.Attach failed for volume pvc-1: not found", "volume-error"),
         ("FailedAttachVolume", NO_ATTACHER, "storage-driver-missing"),
@@ -380,6 +384,19 @@ def test_schedulers_event_is_read_like_the_pods_condition(message: str, cause: s
         ('admission webhook "policy" denied the request', "admission-refused"),
         ("Pod is invalid: metadata.labels: must be no more than 63 characters", "admission-refused"),
         ('pods "exp1-mnist-ps-0" already exists', "name-conflict"),
+        (
+            'pods "exp1-mnist-ps-0" is forbidden: cpu max limit to request ratio per Container is 10, but provided '
+            "ratio is 20.000000",
+            "limit-range",
+        ),
+        (
+            'pods "exp1-mnist-ps-0" is forbidden: maximum memory usage per Pod is 1Gi, but limit is 2Gi',
+            "limit-range",
+        ),
+        (
+            'pods "exp1-mnist-ps-0" is forbidden: no PriorityClass with name high was found',
+            "priority-class-missing",
+        ),
         ('pods "exp1-mnist-ps-0" is forbidden: error looking up service account a/b: not found', "config-missing"),
     ],
 )

@@ -108,6 +108,8 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
     (
         re.compile(
             r"\bNo route to host\b|\bNetwork is unreachable\b|\b(EHOSTUNREACH|ENETUNREACH)\b|^ConnectionRefusedError\b"
+            # A socket's words: those of queues and futures are others.
+            r"|^(TimeoutError|socket\.timeout): (timed out|\[Errno 110\])"
         ),
         causes.SERVICE_UNREACHABLE,
     ),

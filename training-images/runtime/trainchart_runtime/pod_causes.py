@@ -81,6 +81,22 @@ VOLUME_ERROR = Cause(
     "or a link cannot be mounted.",
     RESTART_WAITED_FOR,
 )
+STORAGE_CLASS_MISSING = Cause(
+    "storage-class-missing",
+    "A claim of the pod names a StorageClass that the cluster does not have.",
+    "kubectl get storageclass lists those there are. The class of a claim cannot be changed: have the cluster's "
+    "administrators create it, or name another one in the values, delete the claim, and run helm upgrade, which creates "
+    "it again.",
+    RESTART_WAITED_FOR,
+)
+MOUNT_UNSUPPORTED = Cause(
+    "mount-unsupported",
+    "The node has no client for the file system of a volume.",
+    "Neither the claim nor the server is at fault: have the cluster's administrators install the client on the nodes "
+    "(nfs-common, glusterfs-client, ceph-common or the like; it includes the module of the kernel), or choose nodes "
+    "that have it (nodeSelector). The kubelet then mounts the volume by itself.",
+    RESTART_WAITED_FOR,
+)
 STORAGE_DRIVER_MISSING = Cause(
     "storage-driver-missing",
     "The storage driver (CSI) of a volume does not answer, or is not installed on the pod's node.",
@@ -178,6 +194,21 @@ ADMISSION_REFUSED = Cause(
     "validatingwebhookconfigurations,mutatingwebhookconfigurations lists the webhooks. Once the problem is fixed, the "
     "StatefulSet may take minutes to try again: kubectl annotate statefulset NAME retry=now --overwrite makes it try "
     "at once.",
+    RESTART_WAITED_FOR,
+)
+LIMIT_RANGE = Cause(
+    "limit-range",
+    "A LimitRange of the namespace does not allow what the pod requests or its limits.",
+    "The refusal says which amount, and what is allowed; kubectl describe limitrange shows all of it. Change the amount "
+    "in the values (for a role below roles.ROLE: cpu and cpuLimit, memory, ephemeralStorage), or have the LimitRange "
+    "changed.",
+    RESTART_WAITED_FOR,
+)
+PRIORITY_CLASS_MISSING = Cause(
+    "priority-class-missing",
+    "The pod names a PriorityClass that the cluster does not have.",
+    "kubectl get priorityclass lists those there are. Name one of them in priorityClassName, or have the cluster's "
+    "administrators create the one that is missing.",
     RESTART_WAITED_FOR,
 )
 NAME_CONFLICT = Cause(

@@ -124,7 +124,11 @@ def find_claim_problem(claims: Sequence[str], events: Sequence[Event]) -> Option
     """Return what the provisioner says about claims of a pod: the scheduler only says that it waits for one."""
     of_claims = [event for event in events if event.kind == "PersistentVolumeClaim" and event.name in claims]
     newest = max(of_claims, key=lambda event: event.at, default=None)
-    return _problem(pod_causes.VOLUME_ERROR, f"claim {newest.name}: {newest.message}") if newest else None
+    if newest is None:
+        return None
+    is_class = re.search(r'storageclass\.storage\.k8s\.io "[^"]*" not found', newest.message)
+    cause = pod_causes.STORAGE_CLASS_MISSING if is_class else pod_causes.VOLUME_ERROR
+    return _problem(cause, f"claim {newest.name}: {newest.message}")
 
 
 def find_claims(pod: Mapping[str, Any]) -> Tuple[str, ...]:
@@ -211,6 +215,8 @@ _RESUME_VOLUME = "resume"
 _DRIVER_WORDS = re.compile(
     r"external-attacher of \S+ CSI driver|not found in the list of registered CSI drivers|does not contain driver "
 )
+_NO_CLIENT = r"unknown filesystem type|you might need a /sbin/mount\.|mount\.\w+: (command )?not found"
+"""As mount says it; a module of the kernel may be missing instead."""
 _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     (
         "FailedMount|FailedMapVolume",
@@ -221,6 +227,7 @@ _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     ("FailedMount|FailedMapVolume|FailedAttachVolume", _DRIVER_WORDS.pattern, pod_causes.STORAGE_DRIVER_MISSING),
     ("FailedMount|FailedMapVolume|FailedAttachVolume", MISSING_CLAIM, pod_causes.CLAIM_MISSING),
     ("FailedMount", "hostPath type check failed", pod_causes.NODE_FILE_MISSING),
+    ("FailedMount", _NO_CLIENT, pod_causes.MOUNT_UNSUPPORTED),
     ("FailedMount|FailedMapVolume|FailedAttachVolume", "", pod_causes.VOLUME_ERROR),
     ("FailedCreatePodSandBox", TOO_LITTLE_MEMORY, causes.OUT_OF_MEMORY),
     ("FailedCreatePodSandBox|NetworkNotReady", "", pod_causes.SANDBOX_ERROR),
@@ -233,6 +240,8 @@ _SET_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     ("FailedCreate", r"exceeded quota|failed quota", pod_causes.QUOTA_EXCEEDED),
     ("FailedCreate", r"already exists|AlreadyExists", pod_causes.NAME_CONFLICT),
     ("FailedCreate", r"error looking up service account", pod_causes.CONFIG_MISSING),
+    ("FailedCreate", r"no PriorityClass with name", pod_causes.PRIORITY_CLASS_MISSING),
+    ("FailedCreate", r" usage per (Container|Pod) is |limit to request ratio per ", pod_causes.LIMIT_RANGE),
     ("FailedCreate", "", pod_causes.ADMISSION_REFUSED),
 )
 

@@ -769,6 +769,9 @@ def test_unprovisioned_claim_is_explained_by_its_provisioner():
 
     assert explain(scheduler) == ("volume-error", unbound)
     assert explain(scheduler, provisioner) == ("volume-error", "claim exp1-mnist-data: no class fast")
+    missing = 'storageclass.storage.k8s.io "fast" not found'
+    absent = provisioner._replace(message=missing)
+    assert explain(scheduler, absent) == ("storage-class-missing", f"claim exp1-mnist-data: {missing}")
     pulling = see(group(ps_0=waiting._replace(node="node-1", problem=None)))._replace(events=(scheduler, provisioner))
     assert decide(PLAN, pulling, running()).state.problems == (), "it has its claim and its node by now"
 

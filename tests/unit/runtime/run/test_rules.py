@@ -285,23 +285,27 @@ def test_a_cause_of_a_newer_launcher_is_kept():
     assert (verdict.cause, verdict.sentence, verdict.error) == ("meteorite", "", "boom")
 
 
+NO_LAUNCHER = "python3: can't open file '/opt/trainchart/launcher.pyz': [Errno 2] No such file or directory"
+
+
 @pytest.mark.parametrize(
-    ("reason", "code", "cause", "allowed"),
+    ("reason", "code", "detail", "cause", "allowed"),
     [
-        ("OOMKilled", 137, "out-of-memory", 2),
-        ("Error", 137, "killed", 3),
-        ("StartError", 128, "program-missing", 3),
-        ("Error", 1, "container-died", 3),
+        ("OOMKilled", 137, "", "out-of-memory", 2),
+        ("Error", 137, "", "killed", 3),
+        ("StartError", 128, "", "program-missing", 3),
+        ("Error", 1, "", "container-died", 3),
+        ("Error", 2, NO_LAUNCHER, "launcher-missing", 3),
     ],
 )
-def test_containers_that_die_without_words_have_a_budget(reason, code, cause, allowed):
-    died = ContainerEnd(code, reason, "runc: failed")
+def test_containers_that_die_without_words_have_a_budget(reason, code, detail, cause, allowed):
+    died = ContainerEnd(code, reason, detail or "runc: failed")
     within = pod("worker-0", died, restarts=allowed, is_running=True)
     state = decide(PLAN, see(group(worker_0=within)), running()).state
     assert (state.phase, state.deaths["worker-0"].total, state.roles["worker"].failures) == (RUNNING, allowed, allowed)
     over = pod("worker-0", died, restarts=allowed, is_running=False)
     verdict = settle(PLAN, group(worker_0=over), state).state.verdict
-    assert (verdict.cause, verdict.exit_code, verdict.error) == (cause, code, "runc: failed")
+    assert (verdict.cause, verdict.exit_code, verdict.error) == (cause, code, died.detail)
 
 
 @pytest.mark.parametrize("lost", [None, pod("worker-0", gone_by=NOW + 30), pod("worker-0", is_running=False)])

@@ -49,6 +49,7 @@ _NOT_STARTABLE = ("StartError", "ContainerCannotRun")
 _BY_KUBELET = "the container is started again"
 _BY_LAUNCHER = "the launcher starts the program again in its pod"
 _PREEMPTOR = "it made room for the pod with the uid "
+GIVEN_UP = "given up"
 BY_SET = "the StatefulSet recreates the pod"
 
 
@@ -275,6 +276,8 @@ def name_death(end: ContainerEnd) -> Cause:
         return causes.WRONG_ARCHITECTURE
     if end.reason in _NOT_STARTABLE:
         return name_start_cause(end.detail, causes.PROGRAM_MISSING)
+    if "launcher.pyz': [Errno 2]" in end.detail:
+        return causes.LAUNCHER_MISSING
     return causes.KILLED if end.exit_code > 128 else causes.CONTAINER_DIED
 
 
@@ -319,7 +322,7 @@ def _word_death(plan: RunPlan, pod: PodView, total: int, now: float) -> Incident
         pod=pod.name,
         node=pod.node,
         cause=name_death(end).name,
-        action="given up" if is_given_up(plan.max_restarts, pod, total) else _BY_KUBELET,
+        action=GIVEN_UP if is_given_up(plan.max_restarts, pod, total) else _BY_KUBELET,
         exit_code=end.exit_code,
         error=word_death(end),
         uid=pod.uid,
