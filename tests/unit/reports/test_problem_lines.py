@@ -80,7 +80,7 @@ def test_advice_names_role_and_container() -> None:
     [advice] = [
         line for line in why_lines(report_of(ReportedProblem(WORKER, INIT_FAILED.name, message))) if "next: " in line
     ]
-    assert f"kubectl logs {WORKER} -c fetch," in advice
+    assert f"kubectl logs {WORKER} -c fetch" in advice
     [document] = describe_report(report_of(ReportedProblem(WORKER, INIT_FAILED.name, message)))["problems"]
     assert f"  next: {document['hint']}" == advice
     for cause in (BUS_ERROR, DISK_FULL):

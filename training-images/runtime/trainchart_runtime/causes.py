@@ -313,9 +313,9 @@ CONTAINER_DIED = Cause(
 LAUNCHER_MISSING = Cause(
     "launcher-missing",
     "The image has no launcher: it was not built for this chart.",
-    "Name an image that trainchart image build has made (image.repository, image.tag), or let the pods take the launcher "
-    "from the runtime image: image.injectLauncher=true, with run.controller.image. Your program must be in the image "
-    "either way.",
+    "Name an image that trainchart image build has made (image.repository, image.tag), or let the pods take the "
+    "launcher from the runtime image: image.injectLauncher=true, with run.controller.image. Your program "
+    "must be in the image either way.",
     RESTART_IN_PLACE,
 )
 START_DEADLINE = Cause(

@@ -85,8 +85,8 @@ STORAGE_CLASS_MISSING = Cause(
     "storage-class-missing",
     "A claim of the pod names a StorageClass that the cluster does not have.",
     "kubectl get storageclass lists those there are. The class of a claim cannot be changed: have the cluster's "
-    "administrators create it, or name another one in the values, delete the claim, and run helm upgrade, which creates "
-    "it again.",
+    "administrators create it, or name another one in the values, delete the claim, and run helm upgrade, which "
+    "creates it again.",
     RESTART_WAITED_FOR,
 )
 MOUNT_UNSUPPORTED = Cause(
@@ -199,9 +199,9 @@ ADMISSION_REFUSED = Cause(
 LIMIT_RANGE = Cause(
     "limit-range",
     "A LimitRange of the namespace does not allow what the pod requests or its limits.",
-    "The refusal says which amount, and what is allowed; kubectl describe limitrange shows all of it. Change the amount "
-    "in the values (for a role below roles.ROLE: cpu and cpuLimit, memory, ephemeralStorage), or have the LimitRange "
-    "changed.",
+    "The refusal says which amount, and what is allowed; kubectl describe limitrange shows all of it. Change the "
+    "amount in the values (for a role below roles.ROLE: cpu and cpuLimit, memory, ephemeralStorage), or have the "
+    "LimitRange changed.",
     RESTART_WAITED_FOR,
 )
 PRIORITY_CLASS_MISSING = Cause(
