@@ -14,6 +14,7 @@ from trainchart_runtime import causes
 from trainchart_runtime.classify import ERROR_LIMIT, Diagnosis, Ending, classify, identify_failure
 from trainchart_runtime.termination import parse_failures
 
+NO_ERROR = "no error was printed; the last line: "
 HEAD = 'Traceback (most recent call last):\n  File "/app/train.py", line 3, in <module>\n    work()\n'
 ABORTED = "Collective ops is aborted by: "
 UNAVAILABLE = f"tensorflow.python.framework.errors_impl.UnavailableError: {ABORTED}recvmsg:Connection reset by peer"
@@ -344,7 +345,7 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
 def test_cause_of_an_exit(cause, code, text, error):
     found, said = diagnose(code, None, text)
     assert found == cause
-    assert said.startswith(error) and bool(said) == bool(error)
+    assert said.removeprefix(NO_ERROR).startswith(error) and bool(said) == bool(error)
 
 
 @pytest.mark.parametrize(
@@ -548,6 +549,37 @@ def test_a_kill_for_memory_explains_a_sigkill_only():
     assert diagnose(None, signal.SIGKILL, stopped=True, **KILLED_FOR_MEMORY) == ("terminated", "")
     for code, by_signal in ((9, None), (None, signal.SIGSEGV)):
         assert diagnose(code, by_signal, **KILLED_FOR_MEMORY)[0] in ("program-exit", "crashed")
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "prefetching batch 16",
+        "epoch 3: mean_absolute_error: 0.12, squared error: 0.5, error=1e-3",
+        "validation finished: 0 errors, 0 failed",
+        "WARNING:tensorflow:the cache cannot be used",
+        "W0000 00:00:1795472519.158445   29638 cache.cc:221] Failed to open the cache",
+        "2026-05-01 10:00:00.1: W tensorflow/core: error of rounding",
+        "/app/data.py:3: FutureWarning: this raises an exception in the next version",
+        "2026-05-01 10:00:00 INFO trainer: error handler installed",
+    ],
+)
+@pytest.mark.parametrize("code", [3, -signal.SIGSEGV])
+def test_harmless_line_is_not_the_error_of_a_program(code, harmless):
+    ended = (None, -code) if code < 0 else (code, None)
+    assert diagnose(*ended, f"starting\n{harmless}")[1] == NO_ERROR + harmless
+    for complaint in (
+        "ERROR trainer: the shards differ in size",
+        "2026-05-01 10:00:00,123 CRITICAL giving up",
+        "train: cannot read /data/shard-7: corrupt",
+        "terminate called after throwing an instance of 'std::runtime_error'",
+        "Error: 3 shards differ",
+        "the loader ended with error 5",
+        "Segmentation fault (core dumped)",
+        "ValueError: the shards differ",
+        "F0000 00:00:1795472519.158445   29638 run.cc:221] Check: n == m",
+    ):
+        assert diagnose(*ended, f"{complaint}\n{harmless}\n{harmless}\n")[1] == complaint
 
 
 @pytest.mark.parametrize("flags", [{}, {"stalled": True}], ids=["failed", "stalled"])

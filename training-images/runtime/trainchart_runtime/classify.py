@@ -141,7 +141,19 @@ _WRONG_ARCHITECTURE = re.compile(r"[Ee]xec format error|cannot execute binary fi
 _USAGE = re.compile(r"^\s*usage: ", re.IGNORECASE)
 _BOX = re.compile(r"^\s*╭─ Error ─")
 _REFUSED = re.compile(r"\berror: |^FATAL Flags parsing error", re.IGNORECASE)
-_COMPLAINT = re.compile(r"error|fatal|exception|failed|cannot", re.IGNORECASE)
+_COMPLAINT = re.compile(
+    r"\w(Error|Exception|Interrupt)\b|::\w+_error\b|^F\d{4} |: F "
+    r"|(?i:\b(errors?|fatal|critical|panic|exception|fail(ed|ure|s)?|aborted|cannot|can't|could not|unable to"
+    r"|no such|not found|denied|refused|invalid|corrupt(ed)?|killed|(segmentation|bus) fault|bad_alloc)\b)"
+)
+_HARMLESS = re.compile(r"^(W\d{4} |.*: W )|\bWARN(ING)?\b|^warning\b|Warning: |\b(INFO|DEBUG)\b|Unable to register cu")
+"""Lines of a lower level, and those about CUDA libraries that TensorFlow prints at each start."""
+_MEASURE = re.compile(
+    r"(?<=[\s(,])\w*error\w*(\s*[:=]\s*[-+]?\d[\d.]*|\s+[-+]?\d+\.\d+)(e[-+]?\d+)?(?=[\s,;)\]}]|$)"
+    r"|\b(0|no) (error|fail|exception)\w*",
+    re.IGNORECASE,
+)
+"""A metric, such as a mean squared error, and a count of errors that is 0."""
 
 _RAISES = re.compile(r"^raise\b|\b(raise_signal|interrupt_main|kill|killpg)\(")
 """How a program interrupts itself; the interrupt of another process comes anywhere else, and says nothing."""
@@ -261,11 +273,13 @@ def _refusal_in_a_box(lines: Sequence[str]) -> str:
 
 
 def _last_complaint(lines: Sequence[str]) -> str:
-    """Return the last line that sounds like an error, else the last line."""
+    """Return the last line that sounds like an error, else that there is none, with the last line."""
     for line in reversed(lines):
-        if _COMPLAINT.search(line) and not INFORMATION.match(line):
+        is_harmless = _HARMLESS.search(line) or INFORMATION.match(line)
+        if not is_harmless and _COMPLAINT.search(_MEASURE.sub("", line)):
             return line
-    return next((line for line in reversed(lines) if line.strip()), "")
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    return f"no error was printed; the last line: {last.strip()}" if last else ""
 
 
 def describe_memory_kills(number: int, limit_mib: Optional[int]) -> str:
