@@ -19,7 +19,7 @@ from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.plan.layers import APPEND_MARK
 from trainchart.plan.resolve import resolve
 from trainchart.plan.strategies import STRATEGIES
-from trainchart.reports.report import LOCAL_CAUSES
+from trainchart.reports.local_causes import LOCAL_CAUSES
 from trainchart.spec.document import parse_document
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.settings import EveryPodSettings, PodSettings

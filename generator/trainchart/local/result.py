@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.local.verdict import Verdict
-from trainchart.reports.report import LAUNCHER_ENDED
+from trainchart.reports.local_causes import LAUNCHER_ENDED
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.termination import Termination, find_first_failure

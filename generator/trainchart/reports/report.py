@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.run_settings import UNKNOWN_SETTINGS, RunSettings
-from trainchart_runtime.cause import RESTART_NEVER, Cause
 from trainchart_runtime.causes import (
     ACCESS_REFUSED,
     CAUSES,
@@ -27,7 +26,6 @@ from trainchart_runtime.causes import (
     TERMINATED,
 )
 from trainchart_runtime.classify import Diagnosis, identify_failure
-from trainchart_runtime.contract import CHECKPOINTS_DIR, PROGRESS_FILE
 from trainchart_runtime.run.state import (
     ENDED_PHASES,
     FAILED,
@@ -38,6 +36,7 @@ from trainchart_runtime.run.state import (
     Setback,
     Verdict,
 )
+from trainchart_runtime.start_words import name_sentence
 
 NOT_RUNNING = "NotRunning"
 """No pod is there or asked for, and no record says why."""
@@ -56,30 +55,6 @@ _NOT_STARTED = (PENDING, "Starting")
 LOCAL = "local"
 CLUSTER = "cluster"
 DEFAULT_RUNS_FOLDER = ".trainchart/runs"
-
-RUN_KILLED = "run-killed"
-"""Cause of a local run's end: nothing was left that could say how it ended."""
-NOTHING_DONE = "nothing-done"
-"""Cause of a success without one step, checkpoint or file."""
-LAUNCHER_ENDED = "launcher-ended"
-"""Cause of a failure that no launcher has explained."""
-LOCAL_CAUSES = (
-    Cause(
-        RUN_KILLED,
-        "The process of `trainchart run` was killed, or the machine went down.",
-        "trainchart run MODEL --resume --release NAME continues from the last checkpoint.",
-        RESTART_NEVER,
-    ),
-    Cause(
-        NOTHING_DONE,
-        "The program ended without an error, but made no step, no checkpoint and no other file that outlives the run.",
-        f"Save below ${CHECKPOINTS_DIR} and write the step into ${PROGRESS_FILE}. If the training had already "
-        "finished, give it more steps.",
-        RESTART_NEVER,
-    ),
-    Cause(LAUNCHER_ENDED, "The launcher ended and left no message.", "Read the pod's log.", RESTART_NEVER),
-)
-"""Those that only a local run has, beside all others."""
 
 SILENT_SECONDS = 180.0
 """Without a step for so long, a run may hang: steps are recorded every 30 seconds."""
@@ -124,7 +99,7 @@ class ReportedProblem:
 
     @property
     def sentence(self) -> str:
-        return CAUSES[self.cause].sentence if self.cause in CAUSES else ""
+        return name_sentence(self.cause, self.message)
 
     @property
     def hint(self) -> str:

@@ -9,13 +9,12 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from trainchart.reports.hints import fill_in, find_notes, leave_notes
+from trainchart.reports.local_causes import NOTHING_DONE, RUN_KILLED
 from trainchart.reports.quotas import describe_refusal, is_count_of_pods
 from trainchart.reports.report import (
     FROM_PODS,
     LOCAL,
-    NOTHING_DONE,
     PENDING,
-    RUN_KILLED,
     PodReport,
     QueueStanding,
     Report,

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from trainchart.reports.deaths import advise_repeated, death_lines, find_first_death, find_growth
 from trainchart.reports.hangs import advise_on_hang, explain_early_finish, explain_unwatched, find_odd_one_out
 from trainchart.reports.hints import fill_in, leave_notes
+from trainchart.reports.local_causes import NOTHING_DONE, RUN_KILLED
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import (
     FROM_PODS,
     LOCAL,
     NO_CONTROLLER,
     NOT_RUNNING,
-    NOTHING_DONE,
-    RUN_KILLED,
     SILENT_SECONDS,
     TERMINATING,
     UNKNOWN,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from tests.small_cluster.cluster_objects import NOW
 from trainchart.reports.hints import fill_in
 from trainchart.reports.report import Report, ReportedProblem, TrainingKey
@@ -11,7 +13,14 @@ from trainchart.reports.report_json import describe_report
 from trainchart.reports.text import status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime.causes import BUS_ERROR, DISK_FULL
-from trainchart_runtime.pod_causes import ADMISSION_REFUSED, IMAGE_PULL, INIT_FAILED, NO_NODE_MATCHES, QUOTA_EXCEEDED
+from trainchart_runtime.pod_causes import (
+    ADMISSION_REFUSED,
+    CONFIG_MISSING,
+    IMAGE_PULL,
+    INIT_FAILED,
+    NO_NODE_MATCHES,
+    QUOTA_EXCEEDED,
+)
 from trainchart_runtime.run.state import FAILED, STARTING, Verdict
 
 KEY = TrainingKey("team-a", "exp1", "mnist")
@@ -88,6 +97,42 @@ def test_advice_names_role_and_container() -> None:
         report = dataclasses.replace(report_of(), phase=FAILED, outcome=outcome)
         [advice] = [line for line in why_lines(report) if line.startswith("What to do next: ")]
         assert "roles.worker.shmSize" in advice and "ROLE" not in advice
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        ('secret "keys" not found', "The pod refers to the Secret keys, which does not exist."),
+        (
+            'MountVolume.SetUp failed for volume "c" : configmap "team.conf" not found',
+            "The pod refers to the ConfigMap team.conf, which does not exist.",
+        ),
+        (
+            "couldn't find key token in Secret team-a/keys",
+            "The pod refers to the key token, which the Secret keys does not have.",
+        ),
+        (
+            "couldn't find key rate.txt in ConfigMap team-a/settings",
+            "The pod refers to the key rate.txt, which the ConfigMap settings does not have.",
+        ),
+        (
+            'MountVolume.SetUp failed for volume "c" : references non-existent secret key: token',
+            "The pod refers to the key token, which its Secret does not have.",
+        ),
+        (
+            'MountVolume.SetUp failed for volume "c" : references non-existent config key: rate.txt',
+            "The pod refers to the key rate.txt, which its ConfigMap does not have.",
+        ),
+        (
+            'pods "x" is forbidden: error looking up service account team-a/train: serviceaccount "train" not found',
+            "The pod refers to the ServiceAccount train, which does not exist.",
+        ),
+        ("failed to generate spec", "The container cannot be created as the pod describes it."),
+    ],
+)
+def test_missing_object_or_key_is_named(message: str, sentence: str) -> None:
+    problem = ReportedProblem(WORKER, CONFIG_MISSING.name, message)
+    assert f"problem: {WORKER}: {sentence} [config-missing]" in why_lines(report_of(problem))
 
 
 def test_notes_precede_what_to_do_about_a_failure() -> None:

@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from tests.small_cluster.cluster_objects import NOW
-from trainchart.reports.report import LOCAL, RUN_KILLED, Progress, Report, RoleReport, TrainingKey
+from trainchart.reports.local_causes import RUN_KILLED
+from trainchart.reports.report import LOCAL, Progress, Report, RoleReport, TrainingKey
 from trainchart.reports.settings import suggest_settings
 from trainchart.reports.text import describe_time, setback_lines, status_lines
 from trainchart.reports.why import why_lines

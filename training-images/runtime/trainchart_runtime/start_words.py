@@ -6,7 +6,7 @@ Data, and the patterns that pick from it; pod_problems.py asks for a container t
 from __future__ import annotations
 
 import re
-from typing import Sequence, Tuple
+from typing import Mapping, Sequence, Tuple
 
 from trainchart_runtime import causes, pod_causes
 from trainchart_runtime.cause import Cause
@@ -39,3 +39,27 @@ _START_CAUSES: Sequence[Tuple[str, Cause]] = (
 def name_start_cause(message: str, otherwise: Cause) -> Cause:
     """Return the cause that a message about a container's start is, `otherwise` where it says nothing of one."""
     return next((cause for pattern, cause in _START_CAUSES if re.search(pattern, message)), otherwise)
+
+
+_KINDS: Mapping[str, str] = {
+    "secret": "Secret",
+    "configmap": "ConfigMap",
+    "config": "ConfigMap",
+    "serviceaccount": "ServiceAccount",
+}
+_NO_OBJECT = re.compile(r'\b(secret|configmap|serviceaccount) "([^"]+)" not found')
+_NO_KEY = re.compile(r"couldn't find key (\S+) in (Secret|ConfigMap) (?:[^/\s]+/)?(\S+)")
+_NO_KEY_OF_VOLUME = re.compile(r"references non-existent (secret|config) key: (\S+)")
+
+
+def name_sentence(cause: str, message: str) -> str:
+    """Return the sentence of a cause; of CONFIG_MISSING, which object or key is missing as the message says."""
+    if cause != pod_causes.CONFIG_MISSING.name:
+        return causes.CAUSES[cause].sentence if cause in causes.CAUSES else ""
+    if found := _NO_KEY.search(message):
+        return f"The pod refers to the key {found[1]}, which the {found[2]} {found[3]} does not have."
+    if found := _NO_KEY_OF_VOLUME.search(message):
+        return f"The pod refers to the key {found[2]}, which its {_KINDS[found[1]]} does not have."
+    if found := _NO_OBJECT.search(message):
+        return f"The pod refers to the {_KINDS[found[1]]} {found[2]}, which does not exist."
+    return "The container cannot be created as the pod describes it."

@@ -26,11 +26,10 @@ from trainchart.local.io.release_folder import (
 from trainchart.local.io.release_lock import is_running
 from trainchart.local.io.run_keeper import read_history
 from trainchart.local.summary import resume_command
+from trainchart.reports.local_causes import NOTHING_DONE, RUN_KILLED
 from trainchart.reports.report import (
     FROM_RECORD,
     LOCAL,
-    NOTHING_DONE,
-    RUN_KILLED,
     PodReport,
     Progress,
     Report,

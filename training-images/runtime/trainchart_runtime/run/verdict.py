@@ -15,6 +15,7 @@ from trainchart_runtime.pod_changes import describe_changes
 from trainchart_runtime.run.observation import ContainerEnd, PodView, SetView
 from trainchart_runtime.run.problems import count_deaths, is_given_up, is_taken_away, name_death, word_death
 from trainchart_runtime.run.state import FAILED, STOPPED, SUCCEEDED, Deaths, PodProblem, RunProgress, RunState, Verdict
+from trainchart_runtime.start_words import name_sentence
 from trainchart_runtime.termination import LINE_LIMIT, LINES_KEPT, Termination, find_first_failure, follows_a_peer
 
 _TELLING = {
@@ -127,10 +128,11 @@ def explain_late_start(
         for task, name in names.items()
     }
     first = min(missing, key=lambda task: known[names[task]].since if names[task] in known else now + 1)
-    cause = causes.CAUSES[known[names[first]].cause] if names[first] in known else causes.START_DEADLINE
-    place = known.get(names[first]) or found.get(first)
+    problem = known.get(names[first])
+    cause = causes.CAUSES[problem.cause] if problem else causes.START_DEADLINE
+    place = problem or found.get(first)
     late = causes.START_DEADLINE.sentence
-    sentence = late if cause is causes.START_DEADLINE else f"{cause.sentence} {late}"
+    sentence = f"{name_sentence(problem.cause, problem.message)} {late}" if problem else late
     return Verdict(
         result=FAILED,
         at=now,
