@@ -15,6 +15,7 @@ from trainchart.errors import RenderError, ToolError, UsageError
 from trainchart.helm.io import inputs
 from trainchart.helm.io.choose import find_engine
 from trainchart.helm.io.protocol import HelmEngine
+from trainchart.helm.io.sdk import SdkEngine
 from trainchart.helm.rendering import Rendering, ValueOverrides
 from trainchart.kubernetes_yaml import find_plain_scalars
 
@@ -141,6 +142,47 @@ def test_a_hidden_separator_in_a_template_is_refused(engine: HelmEngine, plain_c
     with pytest.raises(RenderError) as caught:
         render(engine, plain_chart)
     assert "---" in caught.value.problems[0].message
+
+
+_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (f"---\n{_MAP}", 1),
+        (f"---{_MAP}", 1),
+        (f"# first\n{_MAP}\n \n---\t{_MAP.replace('a}', 'b}')}", 2),
+        (f"--- # first\n{_MAP}--- # second\n", 1),
+        ("--- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n", 1),
+        (f"{_MAP}data:\n  a: |\n    ---\n    b\n", 1),
+        ("---\n  " + _MAP.replace("\n", "\n  "), 0),
+        ("\n  " + _MAP.replace("\n", "\n  "), 0),
+    ],
+)
+def test_documents_are_separated_as_helm_does(engine: HelmEngine, plain_chart: Path, text: str, count: int) -> None:
+    (plain_chart / "templates" / "more.yaml").write_text(text)
+    if not count:
+        with pytest.raises(RenderError):
+            render(engine, plain_chart)
+        return
+    found = [
+        manifest.name for manifest in render(engine, plain_chart).manifests if manifest.source.endswith("more.yaml")
+    ]
+    assert found == ["a", "b"][:count]
+
+
+@pytest.mark.parametrize("wanted", [">=9.0.0", ">= v1.99", ">=1.36.1-0", "<1.20.0 || >=9", "not a version"])
+def test_kubernetes_versions_that_a_chart_excludes_are_refused(
+    engine: HelmEngine, helm4: Path, plain_chart: Path, wanted: str
+) -> None:
+    if engine.name.startswith("helm-python-sdk"):
+        engine = SdkEngine(find_engine(str(helm4)))
+    chart_file = plain_chart / "Chart.yaml"
+    chart_file.write_text(f"{chart_file.read_text()}kubeVersion: '{wanted}'\n")
+    with pytest.raises(RenderError) as caught:
+        render(engine, plain_chart)
+    assert f"requires kubeVersion: {wanted}" in str(caught.value) + "".join(problem_lines(caught.value))
 
 
 @pytest.mark.parametrize(("text", "kind"), [("- a: 1\n", "a list"), ("12\n", "a single value")])

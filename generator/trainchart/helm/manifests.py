@@ -36,6 +36,24 @@ def parse_manifests(texts: Mapping[str, str], chart: str) -> tuple[Manifest, ...
     return tuple(sorted(manifests, key=lambda manifest: (manifest.source, manifest.kind, manifest.name)))
 
 
+_SEPARATOR = re.compile(r"(?:^|[\t\n\f\r ]*\n)---[\t\n\f\r ]*")
+
+
+def separate_as_helm(text: str) -> str:
+    """Return a rendered text as Helm takes it apart: where a document begins, Helm drops the spaces.
+
+    Lines keep their numbers as far as possible. Source: pkg/release/v1/util/manifest.go.
+    """
+    begin = len(text) - len(text.lstrip())
+    lead = "\n" * text.count("\n", 0, begin)
+
+    def separate(found: re.Match[str]) -> str:
+        before, _, after = found[0].partition("---")
+        return "\n" * before.count("\n") + "---" + "\n" * max(after.count("\n"), 1)
+
+    return lead + _SEPARATOR.sub(separate, text.strip()) + "\n"
+
+
 _DOCUMENT = re.compile(r"^---\n# Source: (?P<source>.+)\n", re.MULTILINE)
 
 

@@ -14,7 +14,7 @@ from trainchart.check.sources import NOTES_FILE, chart_file, read_source
 from trainchart.helm.rendering import Manifest, Rendering
 
 _POINTS = {"install", "upgrade", "delete", "rollback"}
-_HOOKS = {f"{when}-{point}" for when in ("pre", "post") for point in _POINTS} | {"test", "test-success", "crd-install"}
+_HOOKS = {f"{when}-{point}" for when in ("pre", "post") for point in _POINTS} | {"test", "test-success"}
 _POLICIES = {"before-hook-creation", "hook-succeeded", "hook-failed"}
 _POLICY_ANNOTATION = "helm.sh/hook-delete-policy"
 _OLD_FLAGS = {
@@ -34,9 +34,18 @@ def check_hooks(rendering: Rendering) -> Iterator[Finding]:
     for manifest in rendering.manifests:
         annotations = mapping_at(manifest.document, "metadata", "annotations")
         hooks, policies = (_words(annotations.get(key)) for key in (HOOK_ANNOTATION, _POLICY_ANNOTATION))
+        if HOOK_ANNOTATION in annotations and not hooks:
+            yield Finding(
+                f"{called(manifest)}: {HOOK_ANNOTATION} names no hook, so Helm does not create the object",
+                path=manifest.source,
+                line=manifest.line,
+            )
         for unknown in sorted(hooks - _HOOKS):
             yield Finding(
-                f"{called(manifest)}: Helm does not know the hook {unknown!r}", path=manifest.source, line=manifest.line
+                f"{called(manifest)}: Helm does not know the hook {unknown!r}",
+                path=manifest.source,
+                line=manifest.line,
+                hint="put the definition into crds/" if unknown == "crd-install" else "",
             )
         for unknown in sorted(policies - _POLICIES):
             yield Finding(

@@ -74,6 +74,19 @@ def require_chart(chart: Path) -> None:
         raise ToolError(f"{chart} is not a chart: expected a chart folder or a .tgz archive")
 
 
+def read_kube_version(chart: Path) -> str:
+    """Return the Kubernetes versions that a chart's Chart.yaml asks for; "" where it says none, or cannot be read."""
+    try:
+        files = (
+            {"Chart.yaml": read_bytes(chart / "Chart.yaml")}
+            if chart.is_dir()
+            else parse_archive(read_bytes(chart)).files
+        )
+        return str(parse_mapping(files["Chart.yaml"].decode("utf-8-sig")).get("kubeVersion") or "")
+    except (TrainchartError, YamlError, KeyError, ValueError):
+        return ""
+
+
 def find_near_chart(chart: Path) -> Path | None:
     """Return the chart that the path may mean: by a model's name, seen from the project's folder, or misspelt."""
     above = [Path(*[".."] * levels) for levels in range(_LEVELS)]

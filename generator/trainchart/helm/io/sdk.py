@@ -1,8 +1,8 @@
 """The Helm engine of the PyPI package helm-python-sdk, the one owner of `helm_python`.
 
 The package bundles Helm 4 but leaves out what the helm program checks before it renders: declared but
-missing subcharts and library charts are refused here. Integers reach templates as floats, as they do from
-a values file; `--set` of the helm program alone makes them int64.
+missing subcharts, library charts and other versions of Kubernetes are refused here. Integers reach templates
+as floats, as they do from a values file; `--set` of the helm program alone makes them int64.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ from trainchart.errors import Problem, RenderError, ToolError, UsageError
 from trainchart.helm.errors import clean_lint_message, explain_comma, render_error
 from trainchart.helm.io import inputs
 from trainchart.helm.io.inputs import (
+    DEFAULT_KUBE_VERSION,
     chart_label,
     describe_request,
+    read_kube_version,
     require_chart,
     require_own_schemas,
     require_release_name,
     require_whole_values,
 )
 from trainchart.helm.io.protocol import INSTALL_HINT, HelmEngine
-from trainchart.helm.manifests import parse_manifests
+from trainchart.helm.manifests import parse_manifests, separate_as_helm
 from trainchart.helm.rendering import LintMessage, Rendering, ValueOverrides, merge_maps
 from trainchart.helm.values import SetParser, merge_set
 from trainchart.host.deadline import run_within
@@ -40,6 +42,8 @@ from trainchart.host.files import read_bytes, read_tree
 from trainchart.json_documents import parse_json
 
 _GARBAGE = "GOGC"
+_AT_LEAST = re.compile(r">= ?v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:-0)?")
+"""A range of Kubernetes versions that is understood here. About any other, a helm program is asked if there is one."""
 
 
 @contextmanager
@@ -96,7 +100,9 @@ class SdkEngine:
         is_upgrade: bool = False,
         validate: bool = True,
     ) -> Rendering:
-        if kube_version is not None or api_versions:
+        require_chart(chart)
+        is_beyond_library = self.fallback is not None and not _AT_LEAST.fullmatch(read_kube_version(chart) or ">=0")
+        if kube_version is not None or api_versions or is_beyond_library:
             return self._capable_engine().render(
                 chart,
                 release=release,
@@ -107,7 +113,6 @@ class SdkEngine:
                 is_upgrade=is_upgrade,
                 validate=validate,
             )
-        require_chart(chart)
         _require_unicode(chart)
         require_own_schemas(chart)
         require_release_name(release)
@@ -129,13 +134,15 @@ class SdkEngine:
 
         rendered, definitions = _ask(load_and_render, chart, overrides)
         texts = {path.partition("/")[2]: text for path, text in rendered.items()}
-        texts |= {definition["filename"].partition("/")[2]: definition["data"] for definition in definitions}
         notes = texts.get(_NOTES, "")
         objects = {
-            path: text
-            for path, text in sorted(texts.items())
+            path: separate_as_helm(text)
+            for path, text in texts.items()
             if text.strip() and not path.endswith(_NOTES.partition("/")[2])
         }
+        crds = {definition["filename"].partition("/")[2]: definition["data"] for definition in definitions}
+        objects |= {path: text for path, text in crds.items() if text.strip()}
+        objects = dict(sorted(objects.items()))
         return Rendering(release, namespace, parse_manifests(objects, label), objects, notes)
 
     def lint(
@@ -264,6 +271,11 @@ def _require_installable(loaded: helm_python.Chart, label: str, chart: Path) -> 
     metadata = loaded.metadata
     if metadata.get("type") == "library":
         raise RenderError(f"chart {label} is a library chart, which cannot be installed")
+    wanted = str(metadata.get("kubeVersion") or "")
+    least = _AT_LEAST.fullmatch(wanted)
+    if least and [int(part or 0) for part in least.groups()] > list(map(int, DEFAULT_KUBE_VERSION.split("."))):
+        what = f"requires kubeVersion: {wanted}, which is incompatible with Kubernetes v{DEFAULT_KUBE_VERSION}"
+        raise RenderError(f"chart {label} {what}")
     declared = [str(dependency.get("name")) for dependency in metadata.get("dependencies") or ()]
     present = {str(dependency.get("name")) for dependency in loaded.dependencies}
     missing = sorted(set(declared) - present)
