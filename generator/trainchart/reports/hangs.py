@@ -24,6 +24,7 @@ _ALONE = (
 _WATCHED = "run.noProgressTimeout lets such a run start again."
 _UNWATCHED = "run.noProgressTimeout does not end it, because it counts from the first step that a pod reports."
 _TASKS_SHOWN = 8
+_NAMED_STEP = re.compile(r"(?<![/A-Za-z])steps?\W{0,3}(\d{1,3}(?:[,_]\d{3})+|\d+)\b", re.IGNORECASE)
 
 
 def advise_on_hang(report: Report) -> Iterator[str]:
@@ -62,7 +63,9 @@ def explain_early_finish(report: Report) -> Iterator[str]:
 def explain_unwatched(report: Report) -> Iterator[str]:
     """Yield that a program goes on of which the run controller reports nothing."""
     newest = max(report.last_lines, key=lambda line: line.at)
-    if report.source == FROM_RECORD and parse_time(newest.at) > report.progress.at + SILENT_SECONDS / 2:
+    steps = [int(re.sub("[,_]", "", found)) for found in _NAMED_STEP.findall(newest.text)]
+    goes_on = not steps or max(steps) > (report.progress.step or 0)
+    if report.source == FROM_RECORD and goes_on and parse_time(newest.at) > report.progress.at + SILENT_SECONDS / 2:
         yield (
             f"Yet {newest.label} printed after that. Where its lines name later steps, the training goes on, and its "
             f"run controller does not see it: {_read_controller(report.key)} says what it cannot reach: the pods, or "

@@ -334,6 +334,26 @@ def test_program_that_goes_on_without_its_controller_is_told(age: float, is_told
     assert [f"kubectl logs -n {NAMESPACE} -l {selector}" in line for line in found] == [True] * is_told
 
 
+@pytest.mark.parametrize(
+    ("step", "text", "is_told"),
+    [
+        (194, "step 194: have gradients of 1 of 2 workers", False),
+        (194, "Global_Step=1,195 loss 0.5", True),
+        (194, "[step: 190 of 500] waiting", False),
+        (194, "reading shard 7", True),
+        (194, "12/500 - 5ms/step - loss: 0.3", True),
+        (None, "step 0: compiling", False),
+        (None, "step 1 loss 2.3", True),
+    ],
+)
+def test_line_of_no_later_step_is_not_training_unseen(step: int | None, text: str, is_told: bool) -> None:
+    progress = {"attempt": 1, "at": NOW - 840} | ({} if step is None else {"step": step, "bestStep": step})
+    report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
+    assert report.progress.step == step
+    told = why_lines(dataclasses.replace(report, last_lines=(LogLine(stamp(NOW - 20), "chief-0", text),)))
+    assert any(line.startswith("Yet chief-0 printed after that.") for line in told) == is_told
+
+
 def test_line_without_a_time_is_shown_with_a_dash() -> None:
     progress = {"attempt": 1, "step": 33, "bestStep": 33, "at": NOW - 840}
     report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
