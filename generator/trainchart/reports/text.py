@@ -137,10 +137,10 @@ def _list_remarks(report: Report) -> list[str]:
     """Return what `list` says of a training, the most important first."""
     remarks = [find_head(each) for each in (*report.remarks, *report.unknown)]
     if report.problems:
-        first = report.problems[0]
-        refusal = describe_refusal(first.message) if first.cause == QUOTA_EXCEEDED.name else ""
         number = f"{len(report.problems)} {_plural(len(report.problems), 'problem')}"
-        remarks.insert(0, f"{number}: {first.cause}{f' ({refusal})' if refusal else ''}")
+        causes = dict.fromkeys(problem.cause for problem in report.problems)
+        firsts = (next(problem for problem in report.problems if problem.cause == cause) for cause in causes)
+        remarks.insert(0, f"{number}: {', '.join(map(_name_cause, firsts))}")
     if report.queue is not None:
         remarks.insert(0, describe_standing(report.queue))
     if report.outcome is not None and report.outcome.error:
@@ -154,6 +154,11 @@ def _list_remarks(report: Report) -> list[str]:
         names = list(dict.fromkeys(change.subject for change in report.outside_changes))
         remarks.append(f"changed outside Helm: {list_names(names)}")
     return remarks
+
+
+def _name_cause(problem: ReportedProblem) -> str:
+    refusal = describe_refusal(problem.message) if problem.cause == QUOTA_EXCEEDED.name else ""
+    return f"{problem.cause} ({refusal})" if refusal else problem.cause
 
 
 def find_head(remark: str) -> str:

@@ -85,3 +85,21 @@ def test_list_has_the_beginnings_of_long_remarks() -> None:
     report = Report(TrainingKey("team-a", "exp1", "mnist"), NOW, "Running", "record", remarks=remarks)
     row = list_lines([report])[1]
     assert row.endswith(f"  its run controller is held back; {'a' * 79}…; and 2 more")
+
+
+@pytest.mark.parametrize(
+    ("causes", "remark"),
+    [
+        (["admission-refused"] * 2, "2 problems: admission-refused"),
+        (
+            ["admission-refused", "volume-error", "volume-error", "admission-refused"],
+            "4 problems: admission-refused, volume-error",
+        ),
+        (["volume-error", "quota-exceeded"], "2 problems: volume-error, quota-exceeded (quota q: pods, 9 of 9 used)"),
+    ],
+)
+def test_list_names_every_cause_of_problems(causes: list[str], remark: str) -> None:
+    words = "forbidden: exceeded quota: q, requested: pods=1, used: pods=9, limited: pods=9"
+    problems = tuple(ReportedProblem(f"worker-{number}", cause, words) for number, cause in enumerate(causes))
+    report = Report(TrainingKey("team-a", "exp1", "mnist"), NOW, "Running", "record", problems=problems)
+    assert list_lines([report])[1].endswith(f"  {remark}")
