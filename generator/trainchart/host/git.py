@@ -164,6 +164,8 @@ def _open_repository(folder: Path) -> Iterator[_Repository | None]:
         shadow = Path(made)
         (shadow / "info").mkdir()
         (shadow / "HEAD").write_text(f"{head}\n")
+        # Filters of the user's own may take programs from the folder that git works in. Nothing overrides this file.
+        (shadow / "info" / "attributes").write_text("* -filter\n")
         (shadow / "config").write_text(_write_config(object_format, settings))
         for name in _BORROWED:
             if places[name].exists():
@@ -177,7 +179,14 @@ def _write_config(object_format: str, settings: str) -> str:
     # A value may hold line breaks, behind which it could look like a setting of another name.
     pairs = (setting.partition("\n") for setting in settings.split("\0"))
     core = [f"{key.removeprefix('core.')} = {value}" for key, _, value in pairs if value.isalnum()]
-    lines = ("[core]", "repositoryformatversion = 1", *core, "[extensions]", f"objectformat = {object_format}")
+    lines = (
+        "[core]",
+        "repositoryformatversion = 1",
+        "fsmonitor = false",
+        *core,
+        "[extensions]",
+        f"objectformat = {object_format}",
+    )
     return "\n".join(lines) + "\n"
 
 

@@ -189,6 +189,28 @@ def test_no_program_of_a_repository_is_run(attack: Callable[[Path, Path], None],
     assert witness.exists(), "git itself does not run it: the attack proves nothing"
 
 
+@pytest.mark.parametrize("setting", ["filter.x.clean", "filter.x.process", "core.fsmonitor"])
+def test_no_program_of_the_user_runs_files_of_a_folder(
+    setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`nbstripout --install --global` has Python import a module from wherever git works."""
+    home, chart, witness = tmp_path / "home", tmp_path / "chart", tmp_path / "witness"
+    home.mkdir()
+    chart.mkdir()
+    make_repository(chart)
+    (chart / "strip.py").write_text(f"open({str(witness)!r}, 'w')")
+    (chart / ".gitattributes").write_text("[attr]data filter=x\n* filter=x\n*.yaml data\n")
+    (chart / "Chart.yaml").write_text("b")
+    monkeypatch.setenv("HOME", str(home))
+    git(chart, "config", "--global", setting, f"{sys.executable} -m strip")
+
+    found = read_commit(chart)
+    assert found is not None and found.is_dirty
+    assert not witness.exists()
+    subprocess.run(["git", "-C", str(chart), "status", "--porcelain", "--", "."], capture_output=True)
+    assert witness.exists(), "git itself does not run it: the attack proves nothing"
+
+
 def test_no_setting_hides_in_the_value_of_another(tmp_path: Path) -> None:
     chart = tmp_path / "chart"
     chart.mkdir()
