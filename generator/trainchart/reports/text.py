@@ -146,14 +146,18 @@ def _list_remarks(report: Report) -> list[str]:
     if report.outcome is not None and report.outcome.error:
         remarks.insert(0, f"{report.outcome.cause}: {_shorten(report.outcome.error)}")
     elif report.seems_to_hang:
-        since = f", since {list_names(report.early_finishers)} finished" if report.early_finishers else ""
-        remarks.append(f"no new step for {describe_seconds(report.now - report.progress.at)}{since}")
+        remarks.append(_describe_silence(report))
     elif report.outcome is not None and report.outcome.cause in (NOTHING_DONE, RUN_KILLED):
         remarks.insert(0, f"{report.outcome.cause}: {report.outcome.sentence}")
     if report.outside_changes:
         names = list(dict.fromkeys(change.subject for change in report.outside_changes))
         remarks.append(f"changed outside Helm: {list_names(names)}")
     return remarks
+
+
+def _describe_silence(report: Report) -> str:
+    since = f", since {list_names(report.early_finishers)} finished" if report.early_finishers else ""
+    return f"no new step for {describe_seconds(report.now - report.progress.at)}{since}"
 
 
 def _name_cause(problem: ReportedProblem) -> str:
@@ -261,6 +265,11 @@ def _summary(report: Report) -> Iterator[str]:
         parts += [f"{name} NaN" for name in progress.nan_metrics]
         seen = f" ({describe_seconds(report.now - progress.at)} ago)" if progress.at else ""
         yield f"  {', '.join(parts)}{seen}"
+    if report.seems_to_hang or report.step_pause:
+        # `why` shows problems instead of lines, and has no lines of a local run.
+        advice = f"why {report.address} shows what its pods printed last"
+        advice = f"logs {report.address}" if report.origin == LOCAL else "" if report.problems else advice
+        yield f"  {_describe_silence(report)}{f': trainchart {advice}' if advice else ''}"
     if report.origin == LOCAL:
         yield from _record_lines(report)
     elif gpus is None:

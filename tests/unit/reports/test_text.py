@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
 from tests.small_cluster.cluster_objects import NOW
-from trainchart.reports.report import PodReport, Report, ReportedProblem, TrainingKey
+from trainchart.reports.report import LOCAL, PodReport, Progress, Report, ReportedProblem, TrainingKey
 from trainchart.reports.text import (
     describe_seconds,
     describe_time,
@@ -16,7 +17,7 @@ from trainchart.reports.text import (
     problem_lines,
     status_lines,
 )
-from trainchart_runtime.run.state import Verdict
+from trainchart_runtime.run.state import RUNNING, Verdict
 
 
 @pytest.mark.parametrize(
@@ -103,3 +104,23 @@ def test_list_names_every_cause_of_problems(causes: list[str], remark: str) -> N
     problems = tuple(ReportedProblem(f"worker-{number}", cause, words) for number, cause in enumerate(causes))
     report = Report(TrainingKey("team-a", "exp1", "mnist"), NOW, "Running", "record", problems=problems)
     assert list_lines([report])[1].endswith(f"  {remark}")
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({}, "  no new step for 12 min: trainchart why exp1 -n team-a shows what its pods printed last"),
+        (
+            {"now": NOW + 100 - 720, "seconds_per_step": 0.5},
+            "  no new step for 1 min: trainchart why exp1 -n team-a shows what its pods printed last",
+        ),
+        ({"problems": (ReportedProblem("worker-1", "volume-error", "?"),)}, "  no new step for 12 min"),
+        ({"origin": LOCAL, "folder": "/r/exp1"}, "  no new step for 12 min: trainchart logs exp1 --runs-dir /r"),
+        ({"now": NOW + 100 - 720}, ""),
+    ],
+)
+def test_status_says_that_no_step_comes(changed: dict[str, Any], line: str) -> None:
+    progress = Progress(40, at=NOW - 720)
+    report = Report(TrainingKey("team-a", "exp1", "mnist"), NOW, RUNNING, "record", progress=progress)
+    found = [each for each in status_lines(dataclasses.replace(report, **changed)) if "no new step" in each]
+    assert found == [line] * bool(line)
