@@ -393,3 +393,21 @@ def test_specs_beside_manifests_are_not_checked_as_such(tmp_path: Path) -> None:
     assert "holds the spec of a model, not manifests" in done.stderr
     (tmp_path / "map.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
     assert "1 chart checked: 0 errors" in run(tmp_path).stderr
+
+
+def test_warnings_of_the_helm_library_stay_out_of_the_terminal(tmp_path: Path) -> None:
+    """Its Go code prints keys of the chart as they are."""
+    files = {
+        "Chart.yaml": "apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies: [{name: s, version: 1.0.0}]\n",
+        "charts/s/Chart.yaml": "apiVersion: v2\nname: s\nversion: 1.0.0\n",
+        "charts/s/values.yaml": '"k\\e]0;title\\a": 5\n',
+        "values.yaml": 's: {"k\\e]0;title\\a": {a: 1}}\n',
+        "templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    argv = [sys.executable, "-m", "trainchart", "check", str(tmp_path), "--engine", "sdk"]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path)
+    assert "\x1b" not in done.stdout + done.stderr and "skipped value" not in done.stderr
+    assert "1 chart checked" in done.stderr, "what the tool itself says is still shown"

@@ -39,6 +39,7 @@ from trainchart.helm.rendering import LintMessage, Rendering, ValueOverrides, me
 from trainchart.helm.values import SetParser, merge_set
 from trainchart.host.deadline import run_within
 from trainchart.host.files import read_bytes, read_tree
+from trainchart.host.library_output import silence_library
 from trainchart.json_documents import parse_json
 
 _GARBAGE = "GOGC"
@@ -233,7 +234,8 @@ def _problems(error: Exception) -> tuple[Problem, ...]:
 def _ask(call: Callable[[], Result], chart: Path, overrides: ValueOverrides) -> Result:
     """Return what a call of the library returns. Raises RenderError: it refuses the chart, or does not end in time."""
     try:
-        return run_within(inputs.RENDER_SECONDS, call)
+        with silence_library():
+            return run_within(inputs.RENDER_SECONDS, call)
     except helm_python.HelmError as error:
         raise render_error(str(error), chart_label(chart), describe_request(chart, overrides)) from error
     except TimeoutError as error:
