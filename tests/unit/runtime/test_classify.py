@@ -49,6 +49,15 @@ OTHER_SHAPE = (
     "ValueError: Received incompatible tensor with shape (8, 4) when attempting to restore variable with shape (8, 6) "
     "and name a/kernel:0."
 )
+OTHER_SHAPES = (
+    "a.InvalidArgumentError: {{function_node __wrapped__IteratorGetNext_output_types_1_device_/job:localhost/"
+    "replica:0/task:0/device:CPU:0}} Cannot batch tensors with different shapes in component 0. First element had "
+    "shape [28,28] and element 5 had shape [32,32]. [Op:IteratorGetNext] name: "
+)
+NOT_ADDED = (
+    "a.InvalidArgumentError: Cannot add tensor to the batch: number of elements does not match. Shapes are: "
+    "[tensor]: [32,32], [batch]: [28,28] [Op:IteratorGetNext] name: "
+)
 NO_ATTRIBUTE = "AttributeError: module 'tensorflow"
 SYNTAX = "  File \"/app/train.py\", line 12\n    f(\n     ^\nSyntaxError: '(' was never closed"
 THREADS = (
@@ -281,6 +290,9 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("program-exit", 143, ROUNDING + "12:00:00 stopped on request at step 50", "12:00:00 stopped"),
         ("workers-differ", 1, HEAD + OTHER_CLASSES, "tensorflow.python.framework.errors_impl.InvalidArgumentError: C"),
         ("workers-differ", 1, HEAD + OTHER_CLASSES.replace(ABORTED, 2 * ABORTED), "tensorflow.python.framework.err"),
+        ("examples-differ", 1, HEAD + OTHER_SHAPES, "a.InvalidArgumentError: Cannot batch"),
+        ("examples-differ", 1, HEAD + NOT_ADDED, "a.InvalidArgumentError: Cannot add"),
+        ("peer-lost", 1, HEAD + OTHER_SHAPES.replace("Cannot", f"{ABORTED}Cannot"), "a.InvalidArgumentError: Coll"),
         ("program-error", 1, HEAD + "KeyError: 'x'", "KeyError: 'x'"),
         ("keras-fit", 1, KERAS_3 + PER_REPLICA, "ValueError: Attempt"),
         ("keras-fit", 1, KERAS_3 + NOT_PER_WORKER + "ataset.", "ValueError: To use this"),
@@ -493,6 +505,20 @@ def test_missing_module_of_the_program_is_a_missing_program():
     assert diagnose(1, None, text, ("python", "-m", "other.train"))[0] == "module-missing"
 
 
+@pytest.mark.parametrize(
+    ("tail", "kept"),
+    [
+        (" [Op:IteratorGetNext] name: ", ""),
+        ("[Op:IteratorGetNext] name:", ""),
+        (" [Op:MatMul] name: dense_1", " [Op:MatMul] name: dense_1"),
+        (" [Op:RestoreV2]", " [Op:RestoreV2]"),
+    ],
+)
+def test_empty_name_of_an_operation_is_dropped(tail, kept):
+    _, error = diagnose(1, None, f"{HEAD}a.InvalidArgumentError: In[0] and In[1] differ{tail}")
+    assert error == f"a.InvalidArgumentError: In[0] and In[1] differ{kept}"
+
+
 @pytest.mark.parametrize("words", [ABORTED, 2 * ABORTED])
 def test_shapes_stay_in_an_error_that_is_cut(words):
     _, error = diagnose(1, None, HEAD + OTHER_CLASSES.replace(ABORTED, words))
@@ -652,6 +678,10 @@ def test_failures_with_other_numbers_differ(error, other):
 
 def test_workers_that_differ_do_so_at_each_start():
     assert identify_failure(Diagnosis(causes.WORKERS_DIFFER, OTHER_CLASSES), None, 9.0)
+
+
+def test_examples_that_differ_do_so_at_each_start():
+    assert identify_failure(Diagnosis(causes.EXAMPLES_DIFFER, OTHER_SHAPES), 40, 9.0)
 
 
 def test_failures_at_other_steps_differ():

@@ -106,6 +106,10 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         causes.PEER_LOST,
     ),
     (
+        re.compile(r"Cannot batch tensors with different shapes|Cannot add tensor to the batch: number of elements"),
+        causes.EXAMPLES_DIFFER,
+    ),
+    (
         re.compile(
             r"\bNo route to host\b|\bNetwork is unreachable\b|\b(EHOSTUNREACH|ENETUNREACH)\b|^ConnectionRefusedError\b"
             # A socket's words: those of queues and futures are others.

@@ -35,6 +35,14 @@ WORKERS_DIFFER = Cause(
     "shows what each worker prints when it starts.",
     RESTART_IN_PLACE,
 )
+EXAMPLES_DIFFER = Cause(
+    "examples-differ",
+    "The examples of one batch have different shapes.",
+    "The error names both shapes, and may name the example by its place in the batch (element 5 is the sixth). Correct "
+    "or drop that example, or give all of them one shape before batch() in the input pipeline: resize, crop or pad "
+    "them (padded_batch pads). A restarted program fails at the same example.",
+    RESTART_IN_PLACE,
+)
 PEER_UNRESOLVABLE = Cause(
     "peer-unresolvable",
     "The program could not resolve the host name of another task or service.",

@@ -90,6 +90,7 @@ _REPEATABLE = (
     causes.PROGRAM_ERROR,
     causes.PROGRAM_EXIT,
     causes.WORKERS_DIFFER,
+    causes.EXAMPLES_DIFFER,
     causes.CRASHED,
     causes.OUT_OF_MEMORY,
     causes.ACCESS_REFUSED,
@@ -296,11 +297,13 @@ def _describe_limit(limit_mib: Optional[int]) -> str:
 
 _PREAMBLE = re.compile(r"\{\{function_node [^}]*\}\} ?|(Collective ops is aborted by: )(?=\1)")
 """Where TensorFlow was when it failed, and words that it repeats: the reason behind them must not be cut off."""
+_NO_NAME = re.compile(r" ?\[Op:\w+\] name:$")
+"""How TensorFlow ends the error of an operation without a name."""
 
 
 def _cut(line: str, remark: str = "", limit: int = ERROR_LIMIT) -> str:
     """Return `line`, without credentials, and `remark` within `limit`, the remark whole."""
     # What is hidden makes a line shorter: a few times the limit is enough to fill it.
-    line = hide_credentials(_PREAMBLE.sub("", line.strip())[: 4 * ERROR_LIMIT])
+    line = hide_credentials(_PREAMBLE.sub("", _NO_NAME.sub("", line.strip()))[: 4 * ERROR_LIMIT])
     room = limit - len(remark)
     return ((line if len(line) <= room else line[: room - 1] + "…") + remark).strip()
