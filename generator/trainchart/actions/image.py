@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from trainchart.actions.support.models import (
 from trainchart.actions.support.project import locate_specs
 from trainchart.actions.support.repository_access import ImageAccess, open_image_registry
 from trainchart.errors import ImageNotFound, Problem, PublishError, SpecError, VersionConflict
-from trainchart.host.files import read_text, write_file
+from trainchart.host.files import read_text, refuse_pipe, write_file
 from trainchart.host.git import describe_commit, read_commit
 from trainchart.host.machine import read_platform
 from trainchart.images.builders import BUILDERS, Builder, BuildPlace, Step
@@ -83,6 +83,12 @@ class BuildTool:
     secrets: Mapping[str, str]
     environment: Mapping[str, str]
     report: Callable[[str], None]
+
+
+def refuse_pipes(secrets: Iterable[Path]) -> None:
+    """Raise ToolError for a build secret that is a pipe or a device: builders open it again."""
+    for secret in secrets:
+        refuse_pipe(secret)
 
 
 @dataclass(frozen=True)

@@ -246,11 +246,10 @@ def _push_command(
 
 def _secrets(pip_config: Path | None, ca_bundle: Path | None) -> Mapping[str, str]:
     """Return the build secrets, under the names that the Dockerfiles know."""
-    from trainchart.host.files import refuse_pipe
+    from trainchart.actions.image import refuse_pipes
 
     given = {"pip-config": pip_config, "ca-bundle": ca_bundle}
-    for secret in filter(None, given.values()):
-        refuse_pipe(secret)  # builders open it again
+    refuse_pipes(filter(None, given.values()))
     secrets = {name: str(path.absolute()) for name, path in given.items() if path}
     for name, path in secrets.items():
         if "," in path:

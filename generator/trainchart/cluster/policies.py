@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainchart.check.objects import selects
 from trainchart.cluster.record import NOT_WRITTEN
@@ -47,6 +47,16 @@ _UNANSWERED = re.compile(
 )
 _ANSWERED = re.compile(r"HTTP ?Error\b|HTTP response code \d")
 """No policy keeps a program from a server that answers."""
+
+
+class _Limit(NamedTuple):
+    """What a policy keeps pods from."""
+
+    policy: str
+    effect: str
+    """In words that follow the policy's name."""
+    need: str
+    """What its owner must admit."""
 
 
 def needs_policies(report: Report, seen: Snapshot) -> bool:
@@ -115,30 +125,49 @@ def _list_pods(report: Report, seen: Snapshot) -> list[Object]:
 
 
 def find_foreign_policies(report: Report, seen: Snapshot, policies: Objects) -> Iterator[str]:
+    """Yield what policies of others keep the training from, once for each policy."""
+    found: dict[str, list[_Limit]] = {}
+    for limit in (
+        *_find_parted_peers(report, seen, policies),
+        *_find_cut_off_controllers(report, seen, policies),
+        *_find_closed_dns(report, seen, policies),
+        *_find_narrow_exits(report, seen, policies),
+    ):
+        found.setdefault(limit.policy, []).append(limit)
+    made = {name_of(each): section(each, "metadata").get("creationTimestamp") for each in listed(policies)}
+    for name, limits in found.items():
+        since = describe_time(parse_time(made.get(name)))
+        effects = "; it also ".join(limit.effect for limit in limits)
+        needs = "; and ".join(dict.fromkeys(limit.need for limit in limits))
+        yield (
+            f"the NetworkPolicy {name}, which is not this release's and was made {since}, {effects}. Its owner must "
+            f"admit {needs} (kubectl describe networkpolicy {name} -n {report.key.namespace})"
+        )
+
+
+def _find_parted_peers(report: Report, seen: Snapshot, policies: Objects) -> Iterator[_Limit]:
     """Yield which policies of others keep the training's pods from each other."""
     pods = _list_pods(report, seen)
     is_alone = sum(role.wanted for role in report.roles) == 1
     own = [each for each in listed(policies) if label(each, INSTANCE_LABEL) == report.key.release]
-    limits: dict[tuple[str, str], list[str]] = {}
+    limits: dict[str, dict[str, list[str]]] = {}
     for direction in () if is_alone else _PEERS:
         covering = [each for each in listed(policies) if direction in _list_directions(each)]
         for pod in pods:
             selecting = [each for each in covering if _selects(each, pod)]
             if not any(each in own or _admits(each, direction, pods) for each in selecting):
                 for policy in selecting:
-                    limits.setdefault((name_of(policy), direction), []).append(name_of(pod))
-    made = {name_of(each): section(each, "metadata").get("creationTimestamp") for each in listed(policies)}
-    for (name, direction), names in limits.items():
-        yield (
-            f"{_introduce(name, made[name])} selects {list_names(names)} ({direction}) and does not admit their "
-            f"traffic to each other: its owner must admit the pods of this release ({_describe(name, report)})"
+                    limits.setdefault(name_of(policy), {}).setdefault(direction, []).append(name_of(pod))
+    for name, selected in limits.items():
+        names = list_names(list(dict.fromkeys(pod for pods_of in selected.values() for pod in pods_of)))
+        yield _Limit(
+            name,
+            f"selects {names} ({' and '.join(selected)}) and does not admit their traffic to each other",
+            "the pods of this release",
         )
-    yield from _find_cut_off_controllers(report, seen, policies)
-    yield from _find_closed_dns(report, seen, policies)
-    yield from _find_narrow_exits(report, seen, policies)
 
 
-def _find_closed_dns(report: Report, seen: Snapshot, policies: Objects) -> Iterator[str]:
+def _find_closed_dns(report: Report, seen: Snapshot, policies: Objects) -> Iterator[_Limit]:
     """Yield which policies of others keep pods from the cluster's DNS, where names do not resolve."""
     where = "where names do not resolve" if _lacks_names(report) else "where the program gets no answer"
     for name, policy, names in _list_without_dns(report, seen, policies):
@@ -148,10 +177,10 @@ def _find_closed_dns(report: Report, seen: Snapshot, policies: Objects) -> Itera
             if labels
             else ""
         )
-        yield (
-            f"{_introduce(name, section(policy, 'metadata').get('creationTimestamp'))} selects {list_names(names)} "
-            f"(Egress), {where}, and does not admit port 53 (DNS){only}. Its owner must admit the "
-            f"namespace of the DNS, as by kubernetes.io/metadata.name: kube-system ({_describe(name, report)})"
+        yield _Limit(
+            name,
+            f"selects {list_names(names)} (Egress), {where}, and does not admit port 53 (DNS){only}",
+            "the namespace of the DNS, as by kubernetes.io/metadata.name: kube-system",
         )
 
 
@@ -166,21 +195,21 @@ def _list_without_dns(report: Report, seen: Snapshot, policies: Objects) -> list
     return [(name, policy, names) for name, (policy, names) in limits.items()]
 
 
-def _find_narrow_exits(report: Report, seen: Snapshot, policies: Objects) -> Iterator[str]:
+def _find_narrow_exits(report: Report, seen: Snapshot, policies: Objects) -> Iterator[_Limit]:
     """Yield which policies of others admit the DNS, but perhaps not what a program got no answer from."""
     if _lacks_names(report) or not _lacks_services(report):
         return
-    limits: dict[str, tuple[Object, list[str]]] = {}
+    limits: dict[str, list[str]] = {}
     for pod in _list_pods(report, seen):
         selecting = _list_egress(report, policies, pod)
         if any(map(_admits_dns, selecting)) and not any(map(_admits_all, selecting)):
             for policy in selecting:
-                limits.setdefault(name_of(policy), (policy, []))[1].append(name_of(pod))
-    for name, (policy, names) in limits.items():
-        yield (
-            f"{_introduce(name, section(policy, 'metadata').get('creationTimestamp'))} selects {list_names(names)} "
-            "(Egress) and admits only what its rules list: if what the program calls is not in them, its owner must "
-            f"admit it ({_describe(name, report)})"
+                limits.setdefault(name_of(policy), []).append(name_of(pod))
+    for name, names in limits.items():
+        yield _Limit(
+            name,
+            f"selects {list_names(names)} (Egress) and admits only what its rules list",
+            "what the program calls, if it is not in them",
         )
 
 
@@ -233,15 +262,15 @@ def _label_namespaces(peer: Object) -> str:
     return "" if selector.get("matchExpressions") else ",".join(f"{key}={value}" for key, value in labels.items())
 
 
-def _find_cut_off_controllers(report: Report, seen: Snapshot, policies: Objects) -> Iterator[str]:
+def _find_cut_off_controllers(report: Report, seen: Snapshot, policies: Objects) -> Iterator[_Limit]:
     """Yield which policies of others keep the run controller from what is outside of its namespace."""
     for policy, pod in _list_cutting(report, seen, policies):
-        name = name_of(policy)
-        yield (
-            f"{_introduce(name, section(policy, 'metadata').get('creationTimestamp'))} selects the run controller "
-            f"{pod} (Egress) and does not admit what is outside of the namespace, so perhaps not the API "
-            "server. Without it, the run controller neither records steps nor restarts or ends the run: its owner "
-            f"must admit the API server and the cluster's DNS to it ({_describe(name, report)})"
+        yield _Limit(
+            name_of(policy),
+            f"selects the run controller {pod} (Egress) and does not admit what is outside of the namespace, so "
+            "perhaps not the API server, without which the run controller neither records steps nor restarts or ends "
+            "the run",
+            "the API server and the cluster's DNS to the run controller",
         )
 
 
@@ -260,15 +289,6 @@ def _list_cutting(report: Report, seen: Snapshot, policies: Objects) -> Iterator
         is_own = any(label(each, INSTANCE_LABEL) == report.key.release for each in selecting)
         if not is_own and not any(map(_admits_elsewhere, selecting)):
             yield from ((policy, name_of(pod)) for policy in selecting)
-
-
-def _introduce(name: str, made: Any) -> str:
-    since = describe_time(parse_time(made))
-    return f"the NetworkPolicy {name}, which is not this release's and was made {since},"
-
-
-def _describe(name: str, report: Report) -> str:
-    return f"kubectl describe networkpolicy {name} -n {report.key.namespace}"
 
 
 def _admits_elsewhere(policy: Object) -> bool:

@@ -65,6 +65,7 @@ def describe_report(report: Report) -> dict[str, Any]:
         "logGaps": list(report.log_gaps),
         "remarks": list(report.remarks),
         "leads": list(report.leads),
+        "blockade": report.blockade or None,
         "unknown": list(report.unknown),
         "record": dict(report.record) or None,
     }

@@ -23,6 +23,7 @@ from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.policies import explain_by_policies, find_foreign_policies, needs_policies
 from trainchart.cluster.snapshot import Snapshot
 from trainchart.reports.report import Report, ReportedProblem, RoleReport, TrainingKey
+from trainchart.reports.report_json import describe_report
 from trainchart_runtime.run.state import Incident, Verdict
 
 REPORT = Report(key=TrainingKey(NAMESPACE, "exp1", "mnist"), now=NOW, phase="Running", source="record")
@@ -197,6 +198,24 @@ def test_empty_record_is_explained_by_the_policy(has_pod: bool) -> None:
     assert "NetworkPolicy baseline keeps it from the API server" in found.remarks[0]
     assert "keeps the run controller from the API server" in found.blockade
     assert explain_by_policies(report, seen, ()) == report
+
+
+def test_policy_with_several_limits_is_one_note() -> None:
+    pods = (*make_pods(), make_controller_pod())
+    seen = Snapshot(NOW, sets=tuple(make_sets()), pods=pods, records=(make_record(None),), jobs=(make_job(),))
+    problem = ReportedProblem("exp1-mnist-worker-0", "peer-unresolvable", "", "node1", NOW)
+    report = replace(REPORT, problems=(problem,))
+    deny = make_policy(policyTypes=["Ingress", "Egress"])
+    other = egress(name="other")
+    found = list(find_foreign_policies(report, seen, (deny, other)))
+    assert [remark.partition(",")[0] for remark in found] == ["the NetworkPolicy baseline", "the NetworkPolicy other"]
+    assert found[0].count("kubectl describe networkpolicy baseline") == found[0].count("Its owner must admit") == 1
+    for words in ("(Ingress and Egress)", "traffic to each other", "the run controller exp1", "port 53 (DNS)"):
+        assert found[0].count(words) == 1
+    assert "(Egress) and does not admit their traffic" in found[1]
+    shown = describe_report(explain_by_policies(report, seen, (deny,)))
+    assert shown["blockade"].startswith("The NetworkPolicy baseline keeps the pods from the cluster's DNS")
+    assert describe_report(report)["blockade"] is None
 
 
 def test_policies_are_not_read_where_they_explain_nothing() -> None:
