@@ -54,26 +54,44 @@ class Loader(FastLoader):  # type: ignore[misc]
         super().__init__(text)
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        # For PyYAML a mapping's own keys win wherever they stand, for Helm whatever comes last.
-        if any(key.tag == MERGE_TAG for key, _ in node.value):
-            self._require_merge_first(node)
-        super().flatten_mapping(node)
+        """Replace a merge by what it stands for: of a list, the first mapping wins, and own keys win over all.
 
-    def _require_merge_first(self, node: yaml.MappingNode) -> None:
+        PyYAML's versions differ in what they make of merges in merges.
+        """
+        merges = [value for key, value in node.value if key.tag == MERGE_TAG]
+        if not merges:
+            return
+        merged: dict[tuple[str, str], tuple[yaml.Node, yaml.Node]] = {}
+        for part in reversed(merges[0].value if isinstance(merges[0], yaml.SequenceNode) else merges[:1]):
+            if not isinstance(part, yaml.MappingNode):
+                what = f"expected a mapping to merge, found a {part.id}"
+                raise yaml.constructor.ConstructorError(None, None, what, part.start_mark)
+            self.flatten_mapping(part)
+            merged |= {(key.tag, self._name_key(key, part)): (key, value) for key, value in part.value}
+        self._require_merge_first(node, {name for _, name in merged})
+        node.value = [*merged.values(), *(pair for pair in node.value if pair[0].tag != MERGE_TAG)]
+
+    def _require_merge_first(self, node: yaml.MappingNode, merged: set[str]) -> None:
+        """Refuse merges that readers understand in different ways.
+
+        For PyYAML a mapping's own keys win wherever they stand, for Helm whatever comes last.
+        """
         own: set[str] = set()
-        for key, value in node.value:
+        has_merge = False
+        for key, _ in node.value:
             if key.tag != MERGE_TAG:
-                own.add(_key_text(self.construct_object(key, deep=True), node))
-                continue
-            if key.value != "<<":
+                own |= set() if has_merge else {self._name_key(key, node)}
+            elif key.value != "<<":
                 raise _ambiguous("a merge that is not written <<", key.start_mark)
-            for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                if not isinstance(merged, yaml.MappingNode):
-                    continue  # PyYAML has the words for it.
-                self.flatten_mapping(merged)
-                keys = {_key_text(self.construct_object(each, deep=True), merged) for each, _ in merged.value}
-                for name in sorted(own & keys):
+            elif has_merge:
+                raise _ambiguous("a second << in one mapping", key.start_mark)
+            else:
+                has_merge = True
+                for name in sorted(own & merged):
                     raise _ambiguous(f"<< sets {name} again after it was set", key.start_mark)
+
+    def _name_key(self, key: yaml.Node, node: yaml.MappingNode) -> str:
+        return _key_text(self.construct_object(key, deep=True), node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
         # Not by a dictionary of the keys as they are: for Python 1, 1.0 and true are one key.

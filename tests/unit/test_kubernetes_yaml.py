@@ -141,6 +141,7 @@ MERGED = {
     "before an alias": "b: &b {a: merged}\nc:\n  a: own\n  <<: *b\n",
     "in a list": "a: own\n<<: [{b: 1}, {a: merged}]\n",
     "between two": "<<: {a: 1}\na: own\n<<: {a: merged}\n",
+    "two": "<<: {a: 1}\n<<: {b: 2}\n",
     "of another type": "1: own\n<<: {'1': merged}\n",
     "another name": "!!merge x: {a: 1}\n",
 }
@@ -153,10 +154,27 @@ def test_a_merge_that_readers_understand_differently_is_refused(text: str) -> No
     assert caught.value.line
 
 
-def test_a_merge_before_the_keys_means_the_same_to_all() -> None:
-    text = "b: &b {a: merged, c: 1}\nd:\n  <<: *b\n  a: own\n"
+@pytest.mark.parametrize(
+    "merge",
+    [
+        "{<<: *p, a: own}",
+        "{<<: *q}",
+        "{<<: [*p]}",
+        "{<<: [*q, *p]}",
+        "{<<: [*p, *q]}",
+        "{<<: {<<: [*p, {a: 8}], b: 4}, c: 5}",
+        "{<<: {<<: [*r, {a: 8}], a: 4}}",
+        "{<<: [*r, *q], b: 7}",
+        "{<<: [{<<: *q, b: 9}, *r]}",
+    ],
+)
+def test_a_merge_before_the_keys_means_the_same_to_all(merge: str) -> None:
+    text = f"p: &p {{a: 1, c: 2}}\nq: &q {{<<: *p, a: 3, b: 4}}\nr: &r {{<<: *q, c: 5}}\ns: {merge}\n"
     assert parse_mapping(text) == helm_python.values_from_yaml(text)
-    assert find_merge_key(text) == 3
+
+
+def test_the_line_of_a_merge_is_found() -> None:
+    assert find_merge_key("b: &b {a: merged, c: 1}\nd:\n  <<: *b\n  a: own\n") == 3
     assert find_merge_key('a: <<\n"<<": 1\n') == 0
 
 
