@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 import socket
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from trainchart_launcher import peers as peers_module
-from trainchart_launcher.peers import PeerWatch, _report_at, describe_waiting
+from trainchart_launcher.peers import PeerWatch, describe_waiting
+from trainchart_launcher.state import StepWatch
 from trainchart_launcher.status import Status, WaitingPeer, dump_status, render_metrics
 from trainchart_runtime import contract
 from trainchart_runtime.progress import Progress
@@ -157,7 +159,33 @@ def test_missing_peers_are_counted_beyond_the_first_few():
     line = describe_waiting(peers)
     assert line.startswith("waiting for 7 peers for 20 s: exp-ps-0.exp:2222 (does not answer), ")
     assert line.endswith("exp-ps-4.exp:2222 (does not answer) and 2 more")
-    assert [_report_at(number) for number in range(6)] == [10, 20, 30, 90, 150, 210]
+
+
+@pytest.mark.parametrize(
+    ("round_seconds", "reports"),
+    [
+        (1.0, [10, 20, 40, 80, 140, 200]),
+        (35.0, [35, 45, 65, 105, 165, 225]),
+    ],
+)
+def test_missing_peers_are_reported_at_growing_intervals(monkeypatch, round_seconds, reports):
+    now, said = [0.0], []
+    monkeypatch.setattr(peers_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(peers_module, "print_line", lambda line: said.append(int(re.search(r" (\d+) s: ", line)[1])))
+    watch = PeerWatch(["127.0.0.1:1"], "127.0.0.1:2", lambda: False)
+    # A name that does not resolve takes long in the first round only.
+    rounds = iter([round_seconds, *[1.0] * 300])
+
+    def look(deadline):
+        now[0] += next(rounds)
+        if now[0] > 250:
+            watch.stop()
+
+    monkeypatch.setattr(watch, "_look", look)
+    monkeypatch.setattr(peers_module, "FIRST_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(peers_module, "_LONGEST_PAUSE_SECONDS", 0.0)
+    watch._watch()
+    assert said == reports
 
 
 @pytest.fixture
@@ -176,9 +204,9 @@ def lines(monkeypatch):
     return said
 
 
-def watch_to_the_end(peer):
+def watch_to_the_end(peer, *, has_step=False):
     host, port = peer.getsockname()
-    watch = PeerWatch([f"{host}:{port}"], own="127.0.0.1:1")
+    watch = PeerWatch([f"{host}:{port}"], "127.0.0.1:1", lambda: has_step)
     watch.start()
     watch._thread.join(timeout=30)
     assert not watch._thread.is_alive() and watch.waiting() == []
@@ -189,6 +217,22 @@ def test_a_program_that_connects_to_nobody_is_told(peer, lines):
     address = watch_to_the_end(peer)
     [line] = lines
     assert line.startswith("no connection to any peer for ") and address in line
+
+
+def test_program_that_makes_steps_without_connection_is_fine(peer, lines):
+    watch_to_the_end(peer, has_step=True)
+    assert lines == []
+
+
+def test_only_a_step_of_this_start_counts(tmp_path):
+    report = tmp_path / contract.PROGRESS_FILE_NAME
+    report.write_text('{"step": 20}')
+    watch = StepWatch(SimpleNamespace(state_dir=str(tmp_path)))
+    assert not watch.has_step()
+    for text, has_step in (('{"metrics": {"loss": 0.4}}', False), ('{"step": 20}', True)):
+        (tmp_path / "new").write_text(text)
+        (tmp_path / "new").rename(report)
+        assert watch.has_step() == has_step
 
 
 def test_a_program_that_has_a_connection_is_left_alone(peer, lines):

@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import time
-from typing import List, Optional, Sequence, Tuple
+from typing import Callable, List, Optional, Sequence, Tuple
 
 from trainchart_launcher.console import print_line
 from trainchart_launcher.status import WaitingPeer
@@ -22,8 +22,9 @@ FIRST_LOOK_SECONDS = 1.0
 _CONNECT_SECONDS = 1.0
 _ROUND_SECONDS = 10.0
 _LONGEST_PAUSE_SECONDS = 30.0
-_REPORT_SECONDS = (10.0, 20.0, 30.0)
+_FIRST_REPORT_SECONDS = 10.0
 _REPORT_EVERY_SECONDS = 60.0
+"""The longest pause between two reports: each is twice as long as the one before."""
 _CONNECTED_AFTER_SECONDS = 60.0
 """The time that a program has for its imports and data, once all peers have answered."""
 _NAMED = 5
@@ -34,13 +35,14 @@ _ESTABLISHED = "01"
 class PeerWatch:
     """Watches a set of "host:port" addresses in the background until each has answered once.
 
-    `own` is the address at which the program itself answers.
+    `own` is the address at which the program itself answers; `has_step` says whether it has reported a step.
     """
 
-    def __init__(self, addresses: Sequence[str], own: str) -> None:
+    def __init__(self, addresses: Sequence[str], own: str, has_step: Callable[[], bool]) -> None:
         self._started_at = time.monotonic()
         self._addresses = tuple(addresses)
         self._own = own
+        self._has_step = has_step
         self._waiting: Tuple[Tuple[str, str], ...] = tuple((address, PEER_UNASKED) for address in addresses)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True, name="peers")
@@ -58,19 +60,23 @@ class PeerWatch:
         return [WaitingPeer(address, reason, seconds) for address, reason in self._waiting]
 
     def _watch(self) -> None:
-        pause, reports = FIRST_LOOK_SECONDS, 0
+        pause, is_reported = FIRST_LOOK_SECONDS, False
+        gap, report_at = _FIRST_REPORT_SECONDS, self._started_at + _FIRST_REPORT_SECONDS
         while self._waiting and not self._stop.wait(pause):
             began = time.monotonic()
             self._look(began + _ROUND_SECONDS)
             now = time.monotonic()
-            if self._waiting and not self._stop.is_set() and now - self._started_at >= _report_at(reports):
-                reports += 1
+            if self._waiting and not self._stop.is_set() and now >= report_at:
+                # From now on: a round may take longer than several pauses.
+                gap, report_at, is_reported = min(2 * gap, _REPORT_EVERY_SECONDS), now + gap, True
                 print_line(describe_waiting(self.waiting()))
             # Looking for a thousand missing peers must not take time from the program.
             pause = min(max(FIRST_LOOK_SECONDS, 10 * (now - began)), _LONGEST_PAUSE_SECONDS)
-        if reports and not self._waiting:
+        if is_reported and not self._waiting:
             print_line(f"all peers have answered after {time.monotonic() - self._started_at:.0f} s")
-        if not self._stop.wait(_CONNECTED_AFTER_SECONDS) and count_connections([self._own, *self._addresses]) == 0:
+        is_stopped = self._stop.wait(_CONNECTED_AFTER_SECONDS)
+        # A program that makes steps needs no connection, or has had one.
+        if not (is_stopped or self._has_step()) and count_connections([self._own, *self._addresses]) == 0:
             print_line(describe_no_connection(self._addresses, time.monotonic() - self._started_at))
 
     def _look(self, deadline: float) -> None:
@@ -136,9 +142,3 @@ def _read_lines(path: str) -> List[str]:
 def _name_some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
-
-
-def _report_at(reports: int) -> float:
-    if reports < len(_REPORT_SECONDS):
-        return _REPORT_SECONDS[reports]
-    return _REPORT_SECONDS[-1] + (reports - len(_REPORT_SECONDS) + 1) * _REPORT_EVERY_SECONDS

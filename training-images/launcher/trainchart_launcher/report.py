@@ -9,7 +9,7 @@ from trainchart_launcher.console import print_line
 from trainchart_launcher.peers import PeerWatch
 from trainchart_launcher.settings import Settings
 from trainchart_launcher.signals import Signals
-from trainchart_launcher.state import read_progress
+from trainchart_launcher.state import StepWatch, read_progress
 from trainchart_launcher.status import Status, dump_status, render_metrics
 from trainchart_runtime.cluster import needed_peers
 from trainchart_runtime.contract import USE_QUERY
@@ -71,7 +71,11 @@ class Report:
         cluster, addresses = self._settings.cluster, self._settings.addresses
         tasks = (self._settings.task, *needed_peers(cluster, self._settings.task))
         own, *needed = (cluster.address(task, cluster.port) for task in tasks)
-        self._peers = PeerWatch([addresses.get(address, address) for address in needed], addresses.get(own, own))
+        self._peers = PeerWatch(
+            [addresses.get(address, address) for address in needed],
+            addresses.get(own, own),
+            StepWatch(self._settings).has_step,
+        )
         self._peers.start()
 
     def watch_memory(self, memory_kills: MemoryKills) -> None:

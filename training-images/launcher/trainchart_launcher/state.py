@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Any, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_launcher.console import print_line
 from trainchart_launcher.files import overwrite_file, read_file, replace_file
@@ -89,6 +89,24 @@ def read_progress(settings: Settings) -> Progress:
         return parse_progress(read_file(find_progress_file(settings), _PROGRESS_LIMIT).decode(errors="replace"))
     except OSError:
         return Progress()
+
+
+class StepWatch:
+    """Notices the first step that a program reports from now on."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._before = self._look()
+
+    def has_step(self) -> bool:
+        return self._look() != self._before and read_progress(self._settings).step is not None
+
+    def _look(self) -> Optional[Tuple[int, int]]:
+        try:
+            found = os.stat(find_progress_file(self._settings))
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
 
 
 def write_termination(path: str, message: bytes) -> None:
