@@ -442,7 +442,10 @@ def test_logs_after_the_end_are_what_was_kept(api: SmallApi, tmp_path: Path) -> 
     end_run(api)
     done = run_to(api, tmp_path, "logs", "exp1")
     assert done.stdout.splitlines() == ["[worker-1] step 1", "[worker-1] ValueError: no data today"]
-    assert "the pods are gone" in done.stderr
+    assert "the pods are gone" in done.stderr and "no times" not in done.stderr
+    since = run_to(api, tmp_path, "logs", "exp1", "--since-failure")
+    assert since.stdout == done.stdout
+    assert "note: kept lines have no times, so those from before the failure are shown too" in since.stderr
     kept = {"exp1-mnist-ps-0": {"at": NOW, "lines": ["served"]}, "odd": 5}
     api.objects["configmaps"][0]["data"]["logs.json"] = json.dumps(kept)
     done = run_to(api, tmp_path, "logs", "exp1")
@@ -516,6 +519,15 @@ def test_a_volume_that_few_nodes_reach_is_named(api: SmallApi, tmp_path: Path) -
     refused = run_to(api, tmp_path, "logs", "exp1", "--pod", "worker-1")
     assert refused.returncode != 0
     assert "worker-1 of exp1 has no node yet, and so has printed nothing" in refused.stderr
+
+
+def test_logs_of_several_pods_without_a_node_are_refused(api: SmallApi, tmp_path: Path) -> None:
+    waiting = {pod: make_pod(pod.replace("_", "-"), node="") for pod in ("chief_0", "worker_1")}
+    for pod in waiting.values():
+        pod["status"]["containerStatuses"] = []
+    api.objects["pods"] = list(waiting.values())
+    refused = run_to(api, tmp_path, "logs", "exp1")
+    assert "error: chief-0, worker-1 of exp1 have no node yet, and so have printed nothing" in refused.stderr
 
 
 def test_why_shows_warnings_that_a_running_pod_repeats(api: SmallApi, tmp_path: Path) -> None:

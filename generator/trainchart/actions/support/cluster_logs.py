@@ -107,8 +107,9 @@ def _read_kept(wanted: LogsFilter, seen: Snapshot, report: Report, note: Callabl
             pod.label for pod in report.pods or () if not pod.node and _is_wanted(wanted, pod.role, pod.label, pod.name)
         ]
         if silent:
+            verb = "has" if len(silent) == 1 else "have"
             raise NotFound(
-                f"{list_names(silent)} of {report.key.release} has no node yet, and so has printed nothing",
+                f"{list_names(silent)} of {report.key.release} {verb} no node yet, and so {verb} printed nothing",
                 hint=f"see: trainchart why {report.key.release} -n {report.key.namespace}",
             )
         raise NotFound(
@@ -116,6 +117,8 @@ def _read_kept(wanted: LogsFilter, seen: Snapshot, report: Report, note: Callabl
             hint=f"see: trainchart status {report.key.release} -n {report.key.namespace}",
         )
     note("note: the pods are gone; these are the last lines that were kept of them, pod by pod")
+    if wanted.since_failure:
+        note("note: kept lines have no times, so those from before the failure are shown too")
     chosen_labels = {
         pod: label for pod, label in labels.items() if _is_wanted(wanted, label.rpartition("-")[0], label, pod)
     }
