@@ -52,9 +52,9 @@ def test_a_good_chart_is_silent(plain_chart: Path) -> None:
 @pytest.mark.parametrize(
     ("gone", "said"),
     [
-        (("values.yaml",), "values.yaml: error: was generated but is gone [lock-drift]"),
-        (("values.schema.json",), "values.schema.json: error: was generated but is gone [lock-drift]"),
-        (("templates/service.yaml",), "templates/service.yaml: error: was generated but is gone [lock-drift]"),
+        (("values.yaml",), "values.yaml: error: was generated but is missing [lock-drift]"),
+        (("values.schema.json",), "values.schema.json: error: was generated but is missing [lock-drift]"),
+        (("templates/service.yaml",), "templates/service.yaml: error: was generated but is missing [lock-drift]"),
         (
             ("values.yaml", "trainchart.lock.yaml"),
             "values.yaml: error: is missing, but values.schema.json requires values [values-schema]",

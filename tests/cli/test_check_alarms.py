@@ -182,4 +182,4 @@ def test_lookup_hides_no_immutable_object_that_values_change(tmp_path: Path) -> 
     files = {"Chart.yaml": CHART_FILE, "values.yaml": "a: b\n", "ci/other-values.yaml": "a: c\n"}
     chart = write(tmp_path / "web", {**files, "templates/all.yaml": SECRET.replace("LOOKUP", LOOKUP) + config})
     messages = [message for _, message, _ in found(chart, "immutable-names")]
-    assert messages == ["ConfigMap web is immutable, but other values change its content under the same name"]
+    assert messages == ["ConfigMap web is immutable, but different values change its content under the same name"]

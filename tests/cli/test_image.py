@@ -84,7 +84,7 @@ def test_no_builder_and_one_that_fails_have_exit_codes_and_hints(project: Path) 
         (("--runtime", "BAD Name"), 8, "is not a valid image reference"),
         (("tiny", "--base-image", "a b"), 2, "'a b' is not a valid image name"),
         (("tiny", "--base-image=--rm"), 2, "'--rm' is not a valid image name"),
-        (("tiny", "--pip-config", "a,b.conf"), 2, "a,b.conf has a comma"),
+        (("tiny", "--pip-config", "a,b.conf"), 2, "a,b.conf contains a comma"),
         (("tiny", "--pip-config", "pipe"), 7, "pipe is neither a file nor a folder"),
         (("tiny", "--ca-bundle", "pipe"), 7, "pipe is neither a file nor a folder"),
     ],

@@ -110,7 +110,7 @@ def test_a_single_pod_does_not_hold_up_drains(chart: Path) -> None:
         ({"model": {"name": "a/b"}}, "model/name"),
         ({"server": "triton"}, "server"),
         ({"canary": {"weight": 10}}, "canary: a canary needs its own version and content"),
-        ({"canary": {**CANARY, "version": 200}, "replicas": 9}, "canary.version: 200 is what model has"),
+        ({"canary": {**CANARY, "version": 200}, "replicas": 9}, "canary.version: 200 is already the version in model"),
         ({"canary": CANARY}, "of 2 and 1 pods, the canary would get 33 % of the requests, not 10; set replicas to 9"),
         ({"canary": CANARY, "autoscaling": {"enabled": True}}, "turn autoscaling off, or set route.parents"),
         (

@@ -24,7 +24,9 @@ def test_every_rule_is_one_line() -> None:
 
 def test_one_rule_is_told_in_full() -> None:
     done = run("names-fit")
-    assert done.stdout.startswith("names-fit: A StatefulSet with a name over 52 characters never starts a pod.\n")
+    assert done.stdout.startswith(
+        "names-fit: A StatefulSet whose name is longer than 52 characters never starts a pod.\n"
+    )
     assert "https://github.com/kubernetes/kubernetes/issues/64023" in done.stdout
     assert "in third-party charts at most warning" in done.stdout
 

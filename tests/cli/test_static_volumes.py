@@ -90,7 +90,7 @@ def test_a_claim_of_another_namespace_is_left_to_its_team(chart: Path) -> None:
             {**CEPH, "volumeAttributes": {"clusterID": "c", "fsName": "f"}},
             "volumes.a.volumeAttributes.rootPath: rook-ceph.cephfs.csi.ceph.com needs it",
         ),
-        ({**CEPH, "driver": "rbd.csi.ceph.com"}, "a file system on Ceph RBD serves one node"),
+        ({**CEPH, "driver": "rbd.csi.ceph.com"}, "a file system on Ceph RBD serves only one node"),
     ],
 )
 def test_wrong_values_are_refused(chart: Path, volume: dict[str, Any], words: str) -> None:

@@ -68,7 +68,7 @@ def test_a_rerun_goes_back_to_a_step_and_keeps_the_rest(second: Release) -> None
     assert "moved the checkpoints of step 80, by an earlier run, to /checkpoints/earlier/1" in log
     assert "restored step 60 from /checkpoints/ckpt-60" in log
     # The values of before would begin the first run again.
-    with pytest.raises(CommandFailed, match="the values have none, so they would end run "):
+    with pytest.raises(CommandFailed, match="the values do not set it, so they would end run "):
         second.upgrade()
     # Nothing of the other release is needed any more.
     pods = json.loads(second.access.kubectl("get", "statefulsets", "-n", second.namespace, "-o", "json"))

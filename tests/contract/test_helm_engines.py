@@ -217,7 +217,7 @@ def test_the_schema_refuses_one_problem_a_value(engine: HelmEngine, plain_chart:
         "unknown key enviroment",
         "unknown key gpuz",
     ]
-    assert caught.value.message == "the values do not fit the schema of chart plain"
+    assert caught.value.message == "the values do not match the schema of chart plain"
 
 
 def test_without_the_schema_the_same_objects(engine: HelmEngine, plain_chart: Path) -> None:
@@ -251,9 +251,9 @@ def test_values_files_of_several_documents_are_refused(engine: HelmEngine, plain
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"free": {"a": 1}}\n{"free": {"a": 2}}\n', "Helm would leave out what begins in line 2"),
-        ('{"free": {"a": 1}} {"free": {"a": 2}}\n', "Helm would leave out what begins in line 1"),
-        ("free: {a: 1}\n...\nfree: {a: 2}\n", "Helm would leave out what begins in line 3"),
+        ('{"free": {"a": 1}}\n{"free": {"a": 2}}\n', "Helm would leave out the document that starts in line 2"),
+        ('{"free": {"a": 1}} {"free": {"a": 2}}\n', "Helm would leave out the document that starts in line 1"),
+        ("free: {a: 1}\n...\nfree: {a: 2}\n", "Helm would leave out the document that starts in line 3"),
         ("free: {a: 1}\nfree: {a: 2}\n", "the key free twice in one mapping, the second time in line 2"),
         ('{"free": {"a": 1, "a": 2}}', "the key a twice in one mapping"),
     ],

@@ -262,7 +262,7 @@ def test_an_image_under_the_tag_of_a_version_is_left_alone(is_index: bool, tmp_p
             digest = push_index(host, "ml/demo", "1.0.0", digest)
         with pytest.raises(PublishError, match="is not a Helm chart but") as caught:
             publish_upload(repository, upload("1.0.0"))
-        assert "paths of their own" in caught.value.hint
+        assert "separate paths" in caught.value.hint
         repository.add(upload("1.0.0"))
         asked = urllib.request.Request(f"http://{host}/v2/ml/demo/manifests/1.0.0", headers={"Accept": ANY_MANIFEST})
         with urllib.request.urlopen(asked) as answer:

@@ -164,7 +164,7 @@ def test_a_server_that_falls_silent(
 
     through.proxy.restart(fall_silent)
     try:
-        with through.opened() as repository, pytest.raises(RepositoryUnreachable, match="did not answer in time"):
+        with through.opened() as repository, pytest.raises(RepositoryUnreachable, match="did not respond in time"):
             publish_upload(repository, upload("1.0.0", name=name))
     finally:
         is_over.set()
@@ -179,7 +179,7 @@ def test_an_answer_that_comes_by_drops(through: Through, monkeypatch: pytest.Mon
     with through.directly() as repository:
         publish_upload(repository, upload("1.0.0", name=name))
     monkeypatch.setattr(http, "ANSWER_SECONDS", -1.0)
-    with through.opened() as repository, pytest.raises(RepositoryUnreachable, match="did not answer in time"):
+    with through.opened() as repository, pytest.raises(RepositoryUnreachable, match="did not respond in time"):
         repository.fetch(name, "1.0.0")
 
 
@@ -257,7 +257,7 @@ def test_a_registry_with_a_password(tmp_path: Path) -> None:
 
 
 def test_a_registry_that_wants_a_token(tmp_path: Path) -> None:
-    """The registry sends us to log in elsewhere, for each right anew."""
+    """The registry redirects to log in elsewhere, for each right anew."""
     with serve_registry(tmp_path / "data") as host, proxied(host) as proxy:
 
         def decide(seen: Seen) -> Fault:

@@ -98,8 +98,11 @@ def test_what_only_a_claim_can_do_is_refused(change: Mapping[str, Any], words: s
     ("more", "words"),
     [
         ({"roles": {"worker": {"ephemeralStorageLimit": "20Gi"}}}, "20Gi of the node's disk is less than the request"),
-        ({"volumes": {"checkpoints": {"ephemeral": True, "keep": False}}}, "what a pod saves would be lost with it"),
-        ({"volumes": {"logs": {"ephemeral": True}}}, "TensorBoard cannot read a volume of another pod"),
+        (
+            {"volumes": {"checkpoints": {"ephemeral": True, "keep": False}}},
+            "what a pod saves would be lost with the pod",
+        ),
+        ({"volumes": {"logs": {"ephemeral": True}}}, "TensorBoard cannot read another pod's volume"),
     ],
 )
 def test_what_would_lose_data_or_not_start_is_refused(more: Mapping[str, Any], words: str) -> None:

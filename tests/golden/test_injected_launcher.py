@@ -75,4 +75,4 @@ def test_launcher_is_there_before_the_users_containers_run() -> None:
 def test_an_installation_without_a_runtime_image_is_refused() -> None:
     with pytest.raises(RenderError) as refusal:
         render("image.injectLauncher=true")
-    assert "image.injectLauncher: name the runtime image" in str(refusal.value.problems)
+    assert "image.injectLauncher: set run.controller.image to the runtime image" in str(refusal.value.problems)

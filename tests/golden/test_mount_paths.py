@@ -37,7 +37,7 @@ def test_what_the_image_needs_is_refused(folder: str, shown: str) -> None:
     with pytest.raises(RenderError) as refusal:
         render(checkpoints=folder)
     expected = (
-        f"volumes.checkpoints.mountPath: {shown} is taken by the image or the system; use for example /checkpoints"
+        f"volumes.checkpoints.mountPath: {shown} is used by the image or the system; use for example /checkpoints"
     )
     assert expected in str(refusal.value.problems)
 

@@ -153,7 +153,7 @@ def test_the_jobs_name_fits_into_its_pods_labels(length: int) -> None:
 def test_without_rights_to_give_the_user_names_an_account() -> None:
     with pytest.raises(RenderError) as refused:
         render(MNIST, "rbac.create=false")
-    assert "name a ServiceAccount with the run controller's rights" in str(refused.value.problems)
+    assert "to a ServiceAccount with the run controller's permissions" in str(refused.value.problems)
     rendering = render(MNIST, "rbac.create=false", "run.controller.serviceAccountName=runs")
 
     assert not of_kind(rendering, "Role")

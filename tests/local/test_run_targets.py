@@ -140,7 +140,7 @@ def test_a_values_file_that_was_cut_off_is_named(tmp_path: Path, length: int) ->
     done = run(tmp_path, "charts/first")
     assert done.returncode == 5, done.stderr
     said = " ".join(done.stderr.split())
-    assert "more are missing hint: values.yaml of the chart seems to be damaged" in said
+    assert "more are missing hint: the chart's values.yaml seems to be damaged" in said
     assert "charts/first: values.yaml has changed since it was generated" in said
     assert len(done.stderr.splitlines()) == 5
 

@@ -35,25 +35,26 @@ DELIBERATE = (
     r"\S+: [^\n]* is not a positive quantity",
     r"\$\(TRAINCHART_\S* is not known here",
     r"abels\.\S+: .* is not a valid label value",
-    r"a string holds a character that YAML cannot hold",
+    r"a string contains a character that YAML does not allow",
     r"(roles\.\w+\.)?env\.\w+: this variable is set by trainchart itself",
     r"hyperparameters\.\w+: \S+ is (less than the minimum|greater than the maximum|too large or too small)",
     r"hyperparameters\.\w+: \S+ must be (greater|less) than",
-    r"run\.resume(Release)?: (set latest, or a step|this is the release itself|where release|this model keeps no)",
-    r"networkPolicy\.tensorboardFrom: name the ingress controller's namespace",
-    r"networkPolicy\.apiServer: with restrictEgress, name the API server's addresses",
-    r"rbac\.create: without it, name a ServiceAccount",
-    r"image\.injectLauncher: name the runtime image",
+    r"run\.resume(Release)?: (set latest, or a step|this is the release itself|this model has no volume)",
+    r"run\.resumeRelease: it is not known where release",
+    r"networkPolicy\.tensorboardFrom: list the ingress controller's namespace",
+    r"networkPolicy\.apiServer: with restrictEgress, list the API server's addresses",
+    r"rbac\.create: if false, set run\.controller\.serviceAccountName",
+    r"image\.injectLauncher: set run\.controller\.image",
     r"run\.notify: the run controller sends the messages",
     r"run\.queue(PriorityClass)?: (name the queue as well|the run controller waits in the queue)",
-    r"\S+kueue\.x-k8s\.io/queue-name: with this label Kueue queues each StatefulSet",
+    r"\S+kueue\.x-k8s\.io/queue-name: with this label, Kueue queues each StatefulSet",
     r"roles: TF_CONFIG would need \d+ bytes",
     r"roles\.\w+\.saveWaitSeconds: the wait of \d+ s must be shorter than stopGraceSeconds",
-    r"service\.statusPort: port \d+ cannot serve TensorFlow and the status at once",
+    r"service\.statusPort: port \d+ cannot serve both TensorFlow and the status",
     r"tensorboard\.enabled: this chart has no volume",
     r"volumes\.[a-z0-9-]+\.accessMode: (\d+ pods mount it|ReadOnlyMany needs readOnly)",
-    r"volumes\.[a-z0-9-]+\.mountPath: (give a folder, or a uri|\S+ is taken by|\S+ and \S+ are both mounted at)",
-    r"volumes\.[a-z0-9-]+: give (size, existingClaim or uri|uri or existingClaim, not both)",
+    r"volumes\.[a-z0-9-]+\.mountPath: (set a folder, or a uri|\S+ is used by|\S+ and \S+ are both mounted at)",
+    r"volumes\.[a-z0-9-]+: set (size, existingClaim or uri|uri or existingClaim, not both)",
 )
 """What a chart says of values that fit its schema one by one but not together."""
 
@@ -107,7 +108,7 @@ def test_values_that_break_the_schema_are_refused(chart: Path, data: st.DataObje
     values = data.draw(broken_values(chart), label="values")
     with pytest.raises(RenderError) as refusal:
         render(chart, values)
-    assert refusal.value.message.startswith("the values do not fit the schema"), told(refusal.value)
+    assert refusal.value.message.startswith("the values do not match the schema"), told(refusal.value)
     tally["values that break the schema, refused by it"] += 1
 
 

@@ -2,7 +2,7 @@
 {{- define "<%= name %>.yaml" -}}
 {{- $yaml := toYaml . -}}
 {{- if or (not $yaml) (contains "\u0085" (toJson .)) -}}
-{{- fail (printf "a string holds a character that YAML cannot hold, such as DEL, NEL or U+FFFE: %s" (toJson .)) -}}
+{{- fail (printf "a string contains a character that YAML does not allow, such as DEL, NEL or U+FFFE: %s" (toJson .)) -}}
 {{- end -}}
 {{- $yaml -}}
 {{- end -}}
@@ -47,7 +47,7 @@ labels:
 {{- fail "canary: a canary needs its own version and content" -}}
 {{- end -}}
 {{- if eq (int64 .version) (int64 $model.version) -}}
-{{- fail (printf "canary.version: %d is what model has; a version never changes" (int64 .version)) -}}
+{{- fail (printf "canary.version: %d is already the version in model; a version never changes" (int64 .version)) -}}
 {{- end -}}
 {{- $own := dict "version" .version "content" .content "claim" (.claim | default $model.claim) "path" (.path | default $model.path) -}}
 {{- $_ := set $tracks "canary" (dict "model" (merge $own $model) "name" (printf "%s-canary" $.Release.Name)) -}}
@@ -64,7 +64,7 @@ labels:
 {{- $share := div (add (mul 100 $replicas) (div (add $stable $replicas) 2)) (add $stable $replicas) -}}
 {{- if not .Values.route.parents -}}
 {{- if .Values.autoscaling.enabled -}}
-{{- fail "canary.weight: without route.parents, the shares follow the numbers of pods; turn autoscaling off, or set route.parents" -}}
+{{- fail "canary.weight: without route.parents, the shares follow from the numbers of pods; turn autoscaling off, or set route.parents" -}}
 {{- end -}}
 {{- if or (gt (sub $share $weight) 3) (gt (sub $weight $share) 3) -}}
 {{- fail (printf "canary.weight: of %d and %d pods, the canary would get %d %% of the requests, not %d; set replicas to %d, or set route.parents" $stable $replicas $share $weight (div (sub 100 $weight) $weight)) -}}

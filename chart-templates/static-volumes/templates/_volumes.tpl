@@ -2,7 +2,7 @@
 {{- define "<%= name %>.yaml" -}}
 {{- $yaml := toYaml . -}}
 {{- if or (not $yaml) (contains "\u0085" (toJson .)) -}}
-{{- fail (printf "a string holds a character that YAML cannot hold, such as DEL, NEL or U+FFFE: %s" (toJson .)) -}}
+{{- fail (printf "a string contains a character that YAML does not allow, such as DEL, NEL or U+FFFE: %s" (toJson .)) -}}
 {{- end -}}
 {{- $yaml -}}
 {{- end -}}
@@ -54,7 +54,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- else if or (eq .volume.driver "rbd.csi.ceph.com") (hasSuffix ".rbd.csi.ceph.com" .volume.driver) -}}
 {{- $needs = list "clusterID" "pool" "imageFeatures" -}}
 {{- if or (not .volume.accessModes) (has "ReadWriteMany" .volume.accessModes) -}}
-{{- fail (printf "%s.accessModes: a file system on Ceph RBD serves one node: use ReadWriteOnce, or an export of CephFS" $where) -}}
+{{- fail (printf "%s.accessModes: a file system on Ceph RBD serves only one node: use ReadWriteOnce, or a CephFS export" $where) -}}
 {{- end -}}
 {{- if not .volume.volumeHandle -}}
 {{- fail (printf "%s.volumeHandle: for Ceph RBD, name the image" $where) -}}

@@ -9,13 +9,13 @@
 {{- if $volume.ephemeral -}}
 {{- include "digits.refuseEphemeral" (dict "name" $name "volume" $volume "tensorboard" ($.Values.tensorboard | default dict)) -}}
 {{- else if and $volume.uri $volume.existingClaim -}}
-{{- fail (printf "volumes.%s: give uri or existingClaim, not both" $name) -}}
+{{- fail (printf "volumes.%s: set uri or existingClaim, not both" $name) -}}
 {{- end -}}
 {{- if not (or $volume.uri $volume.existingClaim (ne (toString $volume.size) "")) -}}
-{{- fail (printf "volumes.%s: give size, existingClaim or uri" $name) -}}
+{{- fail (printf "volumes.%s: set size, existingClaim or uri" $name) -}}
 {{- end -}}
 {{- if not (or $volume.uri $volume.mountPath) -}}
-{{- fail (printf "volumes.%s.mountPath: give a folder, or a uri" $name) -}}
+{{- fail (printf "volumes.%s.mountPath: set a folder, or a uri" $name) -}}
 {{- end -}}
 {{- if and $volume.mountPath (not $volume.uri) -}}
 {{- $place := include "digits.freeFolder" (dict "name" $name "volume" $volume) -}}
@@ -45,17 +45,17 @@
 {{- $name := .name -}}
 {{- range $key := list "existingClaim" "uri" "keep" "readOnly" -}}
 {{- if get $.volume $key -}}
-{{- fail (printf "volumes.%s.%s: not for an ephemeral volume: each pod gets an empty one of its own, which is removed with it; set ephemeral to false, or leave %s out" $name $key $key) -}}
+{{- fail (printf "volumes.%s.%s: not for an ephemeral volume: each pod gets its own empty volume, which is removed with the pod; set ephemeral to false, or leave %s out" $name $key $key) -}}
 {{- end -}}
 {{- end -}}
 {{- if eq (toString .volume.size) "" -}}
 {{- fail (printf "volumes.%s.size: an ephemeral volume needs a size, for example 20Gi" $name) -}}
 {{- end -}}
 {{- if eq $name "checkpoints" -}}
-{{- fail "volumes.checkpoints.ephemeral: what a pod saves would be lost with it, and no other pod could read it; use a claim" -}}
+{{- fail "volumes.checkpoints.ephemeral: what a pod saves would be lost with the pod, and no other pod could read it; use a claim" -}}
 {{- end -}}
 {{- if and .tensorboard.enabled (eq $name "checkpoints") -}}
-{{- fail (printf "volumes.%s.ephemeral: TensorBoard cannot read a volume of another pod; use a claim" $name) -}}
+{{- fail (printf "volumes.%s.ephemeral: TensorBoard cannot read another pod's volume; use a claim" $name) -}}
 {{- end -}}
 {{- end -}}
 
@@ -64,7 +64,7 @@
 {{- $place := clean .volume.mountPath -}}
 {{- range $folder := list "/app" "/bin" "/dev" "/etc" "/lib" "/lib64" "/opt" "/proc" "/run" "/sbin" "/sys" "/tmp" "/usr" -}}
 {{- if or (eq $place "/" $folder) (hasPrefix (printf "%s/" $folder) $place) -}}
-{{- fail (printf "volumes.%s.mountPath: %s is taken by the image or the system; use for example /%s" $.name $place $.name) -}}
+{{- fail (printf "volumes.%s.mountPath: %s is used by the image or the system; use for example /%s" $.name $place $.name) -}}
 {{- end -}}
 {{- end -}}
 {{- $place -}}

@@ -10,7 +10,7 @@
 {{- $bytes = add $bytes (mul $settings.replicas (add (len $set) (len $service) 16)) -}}
 {{- end -}}
 {{- if gt (int64 $bytes) 131000 -}}
-{{- fail (printf "roles: TF_CONFIG would need %d bytes, but one environment string holds 131072; use fewer replicas or a shorter release name" (int64 $bytes)) -}}
+{{- fail (printf "roles: TF_CONFIG would need %d bytes, but an environment variable has at most 131072; use fewer replicas or a shorter release name" (int64 $bytes)) -}}
 {{- end -}}
 {{- toJson (dict "strategy" "between-graph-async" "service" $service "port" (int64 .Values.service.port) "statusPort" (int64 .Values.service.statusPort) "roles" $roles) -}}
 {{- end -}}

@@ -62,7 +62,7 @@ request that equals it.
 {{- fail (printf "%s: set %s.%s instead" $key $where (get $own $resource)) -}}
 {{- end -}}
 {{- if not (or (contains "/" $resource) (hasPrefix "hugepages-" $resource)) -}}
-{{- fail (printf "%s: is not a Kubernetes resource; resources of devices have a domain, such as rdma/hca" $key) -}}
+{{- fail (printf "%s: is not a Kubernetes resource; device resources have a domain, such as rdma/hca" $key) -}}
 {{- end -}}
 {{- if and (contains "/" $resource) (ne $size (floor $size)) -}}
 {{- fail (printf "%s: %s is not a whole number of devices" $key (include "mnist-classic.text" $amount)) -}}

@@ -18,7 +18,7 @@ NEL it makes a space.
 {{- define "mnist-multi-gpu.yaml" -}}
 {{- $yaml := toYaml . -}}
 {{- if or (not $yaml) (contains "\u0085" (toJson .)) -}}
-{{- fail (printf "a string holds a character that YAML cannot hold, such as DEL, NEL or U+FFFE: %s" (toJson .)) -}}
+{{- fail (printf "a string contains a character that YAML does not allow, such as DEL, NEL or U+FFFE: %s" (toJson .)) -}}
 {{- end -}}
 {{- $yaml -}}
 {{- end -}}

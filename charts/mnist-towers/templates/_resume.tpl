@@ -53,22 +53,22 @@ which the pods of this one see read-only. Their claim has the name that this cha
 {{- /* The values of an upgrade replace what `trainchart rerun` has set: without run.id, the first run would begin again. */}}
 {{- $runId := get (include "mnist-towers.state" . | fromJson) "runId" | default "" | toString -}}
 {{- if and .Release.IsUpgrade $runId (eq (include "mnist-towers.text" .Values.run.id) "") -}}
-{{- fail (printf "run.id: the values have none, so they would end run %s of this release and begin another; set run.id=%s and run.resume=latest, use --reuse-values, or set a new run.id" $runId $runId) -}}
+{{- fail (printf "run.id: the values do not set it, so they would end run %s of this release and start another; set run.id=%s and run.resume=latest, use --reuse-values, or set a new run.id" $runId $runId) -}}
 {{- end -}}
 {{- with include "mnist-towers.text" .Values.run.resumeRelease -}}
 {{- $volume := $.Values.volumes.checkpoints | default dict -}}
 {{- if not $volume -}}
-{{- fail "run.resumeRelease: this model keeps no checkpoints: it has no volume of that name" -}}
+{{- fail "run.resumeRelease: this model has no volume named checkpoints" -}}
 {{- end -}}
 {{- if eq . $.Release.Name -}}
-{{- fail "run.resumeRelease: this is the release itself; run.resume is enough to go on from its own checkpoints" -}}
+{{- fail "run.resumeRelease: this is the release itself; run.resume is enough to continue from its own checkpoints" -}}
 {{- end -}}
 {{- if eq (include "mnist-towers.text" $.Values.run.resume) "never" -}}
-{{- fail (printf "run.resume: set latest, or a step, to begin from the checkpoints of release %s" .) -}}
+{{- fail (printf "run.resume: set latest, or a step, to start from the checkpoints of release %s" .) -}}
 {{- end -}}
 {{- range $key := ternary (list "uri") (list "subPath") (ne $volume.uri "") -}}
 {{- if and (or $volume.uri $volume.existingClaim) (not (contains "$(TRAINCHART_RELEASE)" (get $volume $key))) -}}
-{{- fail (printf "run.resumeRelease: where release %s keeps its checkpoints is not known: volumes.checkpoints.%s does not contain $(TRAINCHART_RELEASE)" $.Values.run.resumeRelease $key) -}}
+{{- fail (printf "run.resumeRelease: it is not known where release %s keeps its checkpoints: volumes.checkpoints.%s does not contain $(TRAINCHART_RELEASE)" $.Values.run.resumeRelease $key) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

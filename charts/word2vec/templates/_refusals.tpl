@@ -15,7 +15,7 @@
 {{- end -}}
 {{- range $where, $labels := $layers -}}
 {{- if and $.Values.run.controller.enabled (hasKey (default dict $labels) "kueue.x-k8s.io/queue-name") -}}
-{{- fail (printf "%s.kueue.x-k8s.io/queue-name: with this label Kueue queues each StatefulSet by itself, and a part of the training waits for the rest; name the queue in run.queue instead" $where) -}}
+{{- fail (printf "%s.kueue.x-k8s.io/queue-name: with this label, Kueue queues each StatefulSet separately, and part of the training waits for the rest; name the queue in run.queue instead" $where) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -26,20 +26,20 @@
 {{- include "word2vec.refuseSizes" . -}}
 {{- include "word2vec.refuseVolumes" . -}}
 {{- if eq (int64 .Values.service.port) (int64 .Values.service.statusPort) -}}
-{{- fail (printf "service.statusPort: port %d cannot serve TensorFlow and the status at once" (int64 .Values.service.port)) -}}
+{{- fail (printf "service.statusPort: port %d cannot serve both TensorFlow and the status" (int64 .Values.service.port)) -}}
 {{- end -}}
 {{- if and .Values.run.controller.enabled (not .Values.rbac.create) (not .Values.run.controller.serviceAccountName) -}}
-{{- fail "rbac.create: without it, name a ServiceAccount with the run controller's rights in run.controller.serviceAccountName" -}}
+{{- fail "rbac.create: if false, set run.controller.serviceAccountName to a ServiceAccount with the run controller's permissions" -}}
 {{- end -}}
 {{- include "word2vec.refuseQueues" . -}}
 {{- include "word2vec.refuseResume" . -}}
 {{- with .Values.networkPolicy -}}
 {{- if and .enabled .restrictEgress $.Values.run.controller.enabled (not .apiServer) -}}
-{{- fail "networkPolicy.apiServer: with restrictEgress, name the API server's addresses, or the run controller cannot reach it" -}}
+{{- fail "networkPolicy.apiServer: with restrictEgress, list the API server's addresses, or the run controller cannot reach it" -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.image.injectLauncher (not .Values.run.controller.image) -}}
-{{- fail "image.injectLauncher: name the runtime image, which has the launcher, in run.controller.image" -}}
+{{- fail "image.injectLauncher: set run.controller.image to the runtime image, which contains the launcher" -}}
 {{- end -}}
 {{- range $key, $value := .Values.env -}}
 {{- if regexMatch "^(TRAINCHART_.*|TF_CONFIG)$" $key -}}
@@ -58,7 +58,7 @@
 {{- end -}}
 {{- with .Values.tensorboard -}}
 {{- if and .enabled .ingress.enabled $.Values.networkPolicy.enabled (not $.Values.networkPolicy.tensorboardFrom) -}}
-{{- fail "networkPolicy.tensorboardFrom: name the ingress controller's namespace, or the NetworkPolicy allows no traffic to TensorBoard" -}}
+{{- fail "networkPolicy.tensorboardFrom: list the ingress controller's namespace, or the NetworkPolicy allows no traffic to TensorBoard" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

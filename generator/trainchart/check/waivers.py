@@ -109,7 +109,7 @@ def apply_waivers(
     problems = [
         waiver_problem(waiver, f"the waiver of {waiver.rule} expired on {waiver.until}")
         if waiver not in valid
-        else waiver_problem(waiver, f"the waiver of {waiver.rule} silences nothing", "remove it")
+        else waiver_problem(waiver, f"the waiver of {waiver.rule} matches no finding", "remove it")
         for waiver in waivers
         if waiver not in useful
     ]
@@ -178,7 +178,7 @@ def _parse_entry(entry: Any) -> Waiver | str:
         try:
             until = date.fromisoformat(str(entry["until"]))
         except ValueError:
-            return f"until: {entry['until']!r} is not a date like 2027-01-31"
+            return f"until: {entry['until']!r} is not a date such as 2027-01-31"
     return Waiver(
         entry["rule"], (entry.get("reason") or "").strip(), WAIVER_FILE, 0, entry.get("path") or "", until=until
     )

@@ -69,7 +69,7 @@ def _find(text: str, *, rendered: bool) -> tuple[StyleProblem, ...]:
         return (StyleProblem(unprintable, "a character that YAML forbids", "characters"),)
     deep = find_nested_deep(text, _DEPTH_LIMIT)
     if deep:
-        return (StyleProblem(deep, f"more than {_DEPTH_LIMIT} collections in each other", "nesting"),)
+        return (StyleProblem(deep, f"more than {_DEPTH_LIMIT} nested collections", "nesting"),)
     try:
         require_few_nodes([text], limit=_NODE_LIMIT)
     except YamlError as error:

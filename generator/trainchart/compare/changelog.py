@@ -52,14 +52,16 @@ def _upgrading(changes: ChartChanges) -> list[str]:
     restarted = any(change.effect is Effect.restart for change in objects)
     lines = []
     if Bump.major in changes.reasons:
-        lines.append("- Remove values that are gone from your values files; correct those that are no longer accepted.")
+        lines.append(
+            "- Remove values that no longer exist from your values files; correct those that are no longer accepted."
+        )
     if rejected:
         lines.append(
             f"- Kubernetes refuses to change {', '.join(rejected)} (as named in a release called `release`). Install a "
             "new release, or delete these objects first; a StatefulSet with `kubectl delete --cascade=orphan`."
         )
     if any(name.startswith(_CLAIM) for name in rejected):
-        lines.append(f"- Deleting a {_CLAIM} deletes what is in it: copy the checkpoints first.")
+        lines.append(f"- Deleting a {_CLAIM} deletes its data: copy the checkpoints first.")
     if restarted:
         lines.append(
             "- An upgrade restarts the training from its last checkpoint, unless `run.onChange` is `finish-first`."

@@ -73,12 +73,12 @@ class ChartChanges:
             {f"{c.kind} {c.lasting_name}" for some in objects.values() for c in some if c.effect is Effect.rejected}
         )
         major = [f"{key.subject} is gone" for key in self.keys if key.turn is Turn.removed]
-        major += [f"{key.subject} takes less: {key.detail}" for key in self.keys if key.turn is Turn.narrowed]
+        major += [f"{key.subject} accepts less: {key.detail}" for key in self.keys if key.turn is Turn.narrowed]
         major += [f"{name} is refused: {why}" for name, why in (self.refused or {}).items()]
-        major += [f"{name} is gone, or has another name" for name in removed_names(objects)]
+        major += [f"{name} no longer exists, or has another name" for name in removed_names(objects)]
         major += [f"{name} cannot be changed in place" for name in rejected]
         minor = [f"{key.subject} is new" for key in self.keys if key.turn is Turn.added]
-        minor += [f"{key.subject} takes more: {key.detail}" for key in self.keys if key.turn is Turn.widened]
+        minor += [f"{key.subject} accepts more: {key.detail}" for key in self.keys if key.turn is Turn.widened]
         patch = [change.text for change in self.defaults]
         patch += self.about
         # Files that follow from what is told already are not worth a line.

@@ -21,7 +21,7 @@ _LINES_SHOWN = 20
 _SETTINGS_SHOWN = 5
 _WIDTH = 110
 _OF_A_PACK = "in a pack (see Templates in docs/packs.md)"
-_OUT = "keep files of your own out of the chart's folder"
+_OUT = "keep your own files out of the chart's folder"
 _FOLLOWS = {
     "values.schema.json": "the schema follows from hyperparameters in {spec}, and from locked in a pack's policy.yaml",
     "README.md": "the README follows from description, hyperparameters and volumes in {spec}",

@@ -192,7 +192,7 @@ def _follow_phase(report: Report, change: ReleaseChange, drift: str) -> tuple[Ou
     if report.is_over or report.phase in (FINISHING, STOPPING):
         return Outcome.applied, "the run is over" if report.is_over else "the run is about to end"
     if not _has_controller(change.new_run):
-        return Outcome.later, "no run controller restarts its pods: they change when you delete them"
+        return Outcome.later, "no run controller restarts its pods: they only change when you delete them"
     if report.phase in (SUSPENDED, RESTARTING):
         brief = "Kubernetes creates one pod of each role for a moment" if change.has_brief_pods else ""
         return Outcome.later, "; ".join(filter(None, (drift, brief)))

@@ -54,7 +54,7 @@ def compare_schemas(
     try:
         found = list(comparison.compare("", old, new))
     except RecursionError:
-        found = [KeyChange("", Turn.narrowed, "one of the schemas is nested too deep, or holds itself")]
+        found = [KeyChange("", Turn.narrowed, "one of the schemas is nested too deeply, or contains itself")]
     return tuple(sorted(found, key=lambda change: (change.path, change.turn, change.detail)))
 
 

@@ -37,7 +37,8 @@ def with_pre_release(core: str, pre_release: str) -> str:
     if not is_chart_version(version):
         raise UsageError(
             f"{pre_release!r} is not a valid pre-release{_explain(pre_release)}",
-            hint="use letters, digits, dots and dashes, and a plus sign before what tells builds apart: dev.12+g1a2b3c",
+            hint="use letters, digits, dots and dashes, and a plus sign before what distinguishes builds: "
+            "dev.12+g1a2b3c",
         )
     return version
 
@@ -50,7 +51,7 @@ def _explain(pre_release: str) -> str:
     if unknown:
         return f": it holds {', '.join(map(repr, unknown))}"
     if "" in (*numbers.split("."), *(build.split(".") if plus else ())):
-        return ": a part of it is empty, before, between or after the dots"
+        return ": one of its parts, before, between or after dots, is empty"
     return f": {padded[0]} begins with 0, so write {int(padded[0])}" if padded else ""
 
 

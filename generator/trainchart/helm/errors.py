@@ -38,10 +38,10 @@ def render_error(raw: str, chart: str, asked: Asked | None = None) -> RenderErro
         return UsageError(_one_line(text), hint=explain_comma(text))
     if damaged := _NO_VALUES.match(text):
         reason = _one_line(_NOISE.sub("", damaged["reason"]))
-        return RenderError(f"values.yaml of chart {chart} does not hold keys with values: {reason}", hint=DAMAGED)
+        return RenderError(f"values.yaml of chart {chart} does not contain keys with values: {reason}", hint=DAMAGED)
     problems = find_refusals(text, asked or Asked())
     if problems:
-        return RenderError(f"the values do not fit the schema of chart {chart}", problems=problems)
+        return RenderError(f"the values do not match the schema of chart {chart}", problems=problems)
     places = next((found for pattern in _PLACES if (found := list(pattern.finditer(text)))), None)
     if places is None:
         return RenderError(f"chart {chart} does not render: {_one_line(text)}", hint=explain_comma(text))
@@ -55,7 +55,7 @@ def explain_comma(message: str) -> str:
     """Return the hint on a set expression in which a comma of the value was taken for the end of it; "" for others."""
     if not (found := _AFTER_COMMA.search(message)):
         return ""
-    return f"a comma begins the next KEY=VALUE: write \\,{found['part']} for one in a string, or --set-json for a list"
+    return f"a comma starts the next KEY=VALUE: write \\,{found['part']} for one in a string, or --set-json for a list"
 
 
 def clean_lint_message(text: str, asked: Asked | None = None) -> str:

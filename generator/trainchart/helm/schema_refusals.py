@@ -47,8 +47,8 @@ _BOUNDS = {
     "exclusiveMaximum": "must be less than",
 }
 _OPTIONAL = "^$|"
-_FALLBACK = "values.yaml of the chart lists the keys that it takes"
-DAMAGED = "values.yaml of the chart seems to be damaged: restore it, for a generated chart with trainchart generate"
+_FALLBACK = "the chart's values.yaml lists the keys that it accepts"
+DAMAGED = "the chart's values.yaml seems to be damaged: restore it, or for a generated chart, run trainchart generate"
 _LARGEST = "9.007199254740991×10¹⁵"
 """How Helm prints the largest integer that it represents exactly, by which only texts are bounded."""
 _MANY, _SHOWN = 5, 3

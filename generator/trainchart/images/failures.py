@@ -50,7 +50,7 @@ def explain_failure(step: Step, exit_code: int, last_lines: tuple[str, ...]) -> 
         )
     hint = "its output is above"
     if _says(_UNTRUSTED, words):
-        hint = "pip does not trust the index: name the CA certificates of your network with --ca-bundle"
+        hint = "pip does not trust the index: pass the CA certificates of your network with --ca-bundle"
     return ToolError(f"{program} {step.name} ended with {exit_code}: {shown}", hint=hint)
 
 

@@ -219,7 +219,7 @@ def _choose_tag(options: ImageOptions, parts: Mapping[str, str], of_spec: str) -
     tag = options.origin.description
     if not tag:
         raise PlanError(
-            "git knows no commit of the code folder, so it gives no tag", hint="commit it, or leave --tag out"
+            "git has no commit of the code folder, so there is no tag", hint="commit it, or leave --tag out"
         )
     if not re.fullmatch(TAG_PATTERN, tag):
         raise PlanError(

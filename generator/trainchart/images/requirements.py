@@ -89,7 +89,7 @@ def require_no_logins(text: str, file: str) -> None:
     if problems:
         raise PlanError(
             f"{file} would bring passwords or tokens into the image, where everyone who pulls it can read them",
-            hint="take them out, and give pip the index with its login by --pip-config, which is a build secret",
+            hint="remove them, and pass the index and its login to pip with --pip-config, which is a build secret",
             problems=tuple(problems),
         )
 
@@ -99,9 +99,9 @@ def require_no_files(text: str, file: str) -> None:
     found = [(line, path) for line, entry in _join_lines(text) if (path := _find_path(entry))]
     if found:
         raise PlanError(
-            f"{file} refers to files of the code folder, but pip gets only that list",
-            hint="write the packages themselves into it, as uv pip compile does, or their addresses; "
-            "see images in the documentation",
+            f"{file} refers to files of the code folder, but pip gets only this list",
+            hint="list the packages themselves, as uv pip compile does, or their addresses; see images in the "
+            "documentation",
             problems=tuple(Problem(f"names {path}", f"{file}:{line}") for line, path in found),
         )
 
@@ -157,7 +157,7 @@ def require_no_replacements(text: str, image: str) -> None:
     if problems:
         raise PlanError(
             "the model's packages would replace some of those that TensorFlow needs",
-            hint=f"leave them out: the image has them; for another set of them, use {OWN_TENSORFLOW_FILE}",
+            hint=f"leave them out: the image has them; to use different ones, add {OWN_TENSORFLOW_FILE}",
             problems=tuple(problems),
         )
 
@@ -208,8 +208,8 @@ def _describe_login(login: str) -> str:
     """Say what is wrong with the login of an address, without any of it but the names of variables."""
     variables = _VARIABLE.findall(login)
     if variables:
-        return f"an address needs {' and '.join(variables)}, and the build has no such variable"
-    return "an address has a password or a token in it"
+        return f"an address needs {' and '.join(variables)}, but the build has no such variable"
+    return "an address contains a password or a token"
 
 
 def _find_path(entry: str) -> str:

@@ -22,7 +22,7 @@ def _date(text: str) -> str:
             return text
     except ValueError:
         pass
-    raise ValueError(f"{text!r} is not a date like 2027-01-31")
+    raise ValueError(f"{text!r} is not a date such as 2027-01-31")
 
 
 class WaiverFile(Section):

@@ -81,7 +81,8 @@ def _replicas_reason(strategy: str, role: str, replicas: int) -> tuple[str, str]
         return f"{strategy} needs at least one {role}", f"set roles.{role}.replicas to 1 or more"
     if replicas > MAX_REPLICAS:
         return (
-            f"{replicas} pods of {role}: their addresses do not fit into TF_CONFIG, one environment string of 128 KiB",
+            f"{replicas} pods of {role}: their addresses do not fit into TF_CONFIG, an environment variable of at most "
+            "128 KiB",
             f"use at most {MAX_REPLICAS}",
         )
     if role == "chief":
@@ -149,13 +150,13 @@ def _resources(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[I
     if settings.gpus and spec.framework.flavour == "cpu":
         yield Impossibility(
             ("roles", role, "gpus"),
-            f"{role} asks for {settings.gpus} GPUs, but the image has TensorFlow for cpu",
+            f"{role} asks for {settings.gpus} GPUs, but the image contains TensorFlow for CPUs",
             "set framework.flavour to gpu",
         )
     if settings.save_wait_seconds >= settings.stop_grace_seconds:
         yield Impossibility(
             ("roles", role, "saveWaitSeconds"),
-            f"{role} waits {settings.save_wait_seconds} s of the {settings.stop_grace_seconds} s it has to stop",
+            f"{role} waits {settings.save_wait_seconds} s of the {settings.stop_grace_seconds} s that it has to stop",
             "stopGraceSeconds includes the wait: raise it",
         )
 
@@ -174,11 +175,11 @@ def _more_resources(spec: ModelSpec, role: str, settings: RoleSettings) -> Itera
     )
     for name in {**requests, **limits}:
         if name in ("cpu", "memory"):
-            yield Impossibility(path, f"{name} has keys of its own", f"set roles.{role}.{name} and {name}Limit")
+            yield Impossibility(path, f"{name} has its own keys", f"set roles.{role}.{name} and {name}Limit")
         elif name == "ephemeral-storage":
-            yield Impossibility(path, f"{name} has keys of its own", f"set roles.{role}.ephemeralStorage and its Limit")
+            yield Impossibility(path, f"{name} has its own keys", f"set roles.{role}.ephemeralStorage and its Limit")
         elif name == spec.gpu.resource_name:
-            yield Impossibility(path, f"{name} has a key of its own", f"set roles.{role}.gpus")
+            yield Impossibility(path, f"{name} has its own key", f"set roles.{role}.gpus")
         for problem, hint in find_amount_problems(name, requests.get(name), limits.get(name)):
             yield Impossibility(path, problem, hint)
 
@@ -213,7 +214,7 @@ def _name_resolution(spec: ModelSpec, role: str, settings: RoleSettings) -> Iter
 def _environment(path: Path, env: dict[str, object]) -> Iterator[Impossibility]:
     for name, value in env.items():
         if not re.fullmatch(ENV_NAME_PATTERN, name):
-            yield Impossibility((*path, name), f"{name!r} is not a name of an environment variable")
+            yield Impossibility((*path, name), f"{name!r} is not a valid name of an environment variable")
         elif re.fullmatch(RESERVED_ENV_PATTERN, name):
             yield Impossibility((*path, name), f"{name} is set by trainchart itself", "choose another name")
         elif not isinstance(value, (str, int, float, bool)) and not (
@@ -227,14 +228,14 @@ def _environment(path: Path, env: dict[str, object]) -> Iterator[Impossibility]:
 def _ports_and_addresses(spec: ModelSpec) -> Iterator[Impossibility]:
     if spec.service.port == spec.service.status_port:
         yield Impossibility(
-            ("service", "statusPort"), f"port {spec.service.port} cannot serve TensorFlow and the status at once"
+            ("service", "statusPort"), f"port {spec.service.port} cannot serve both TensorFlow and the status"
         )
     policy = spec.network_policy
     if policy.enabled and policy.restrict_egress and spec.run.controller.enabled and not policy.api_server:
         yield Impossibility(
             ("networkPolicy", "restrictEgress"),
-            "the NetworkPolicy does not let the run controller reach the API server",
-            "name the API server's addresses in networkPolicy.apiServer",
+            "the NetworkPolicy keeps the run controller from reaching the API server",
+            "list the API server's addresses in networkPolicy.apiServer",
         )
     board = spec.tensorboard
     if (
@@ -246,7 +247,7 @@ def _ports_and_addresses(spec: ModelSpec) -> Iterator[Impossibility]:
         yield Impossibility(
             ("tensorboard", "ingress"),
             "the NetworkPolicy allows no traffic to TensorBoard",
-            "name the ingress controller's namespace in networkPolicy.tensorboardFrom",
+            "list the ingress controller's namespace in networkPolicy.tensorboardFrom",
         )
 
 

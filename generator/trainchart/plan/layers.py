@@ -76,7 +76,7 @@ def merge_layers(defaults: Sequence[Document], spec: Document) -> Merged:
 def _require_moderate(merged: Merged, layer: Document) -> None:
     """Refuse a layer that "*" makes huge. Raises SpecError."""
     if len(merged.origins) > _NODE_LIMIT:
-        what = f"more than {_NODE_LIMIT} keys and entries, with those of * for every role and volume"
+        what = f"more than {_NODE_LIMIT} keys and entries, counting those of * for every role and volume"
         problem = Problem(what, layer.origins[()].file)
         raise SpecError("layers of defaults are too large", problems=(problem,))
 
@@ -144,7 +144,7 @@ def _append(merged: Merged, layer: Document, source: Path, target: Path) -> None
     if not isinstance(added, list):
         key = ".".join(map(str, source))
         problem = Problem(
-            f"{key}: a key with a plus adds to a list, and what is behind it is not one",
+            f"{key}: a key with a plus adds to a list, but its value is not a list",
             str(layer.origins[source]),
             f"write a list, or {key.removesuffix(APPEND_MARK)} to replace the value",
         )

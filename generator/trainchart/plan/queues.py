@@ -18,7 +18,7 @@ def find_queue_problems(spec: ModelSpec) -> Iterator[tuple[Path, str, str]]:
     if run.queue and not run.controller.enabled:
         yield ("run", "queue"), "the run controller waits in the queue", "set run.controller.enabled to true"
     if run.queue_priority_class and not run.queue:
-        yield ("run", "queuePriorityClass"), "a priority class without a queue", "name the queue in run.queue"
+        yield ("run", "queuePriorityClass"), "a priority class needs a queue", "name the queue in run.queue"
     layers: dict[Path, dict[str, str | int]] = {("commonLabels",): spec.common_labels, ("podLabels",): spec.pod_labels}
     for role, settings in spec.roles.items():
         layers["roles", role, "labels"] = settings.labels
@@ -26,6 +26,6 @@ def find_queue_problems(spec: ModelSpec) -> Iterator[tuple[Path, str, str]]:
     for path, labels in layers.items():
         if run.controller.enabled and KUEUE_LABEL in labels:
             message = (
-                f"with {KUEUE_LABEL} Kueue queues each StatefulSet by itself: a part of the training waits for the rest"
+                f"with {KUEUE_LABEL} Kueue queues each StatefulSet separately: part of the training waits for the rest"
             )
             yield (*path, KUEUE_LABEL), message, "name the queue in run.queue instead"

@@ -155,7 +155,7 @@ def _refuse_word(
     if name in contract.PROGRAM_VARIABLES or (name in container and not reference.mark):
         return "", ""
     if name in container:
-        return f"{shown} has a mark, which only hyperparameters may have", f"write $({name})"
+        return f"{shown} has a question mark, which only hyperparameters may have", f"write $({name})"
     close = "" if is_of_image(name) else _closest(name, {*contract.PROGRAM_VARIABLES, *hyperparameters, *container})
     is_ours = name.startswith("TRAINCHART_")
     if is_ours or (close and name.isupper() and not brings_more and not name.startswith("KUBERNETES_")):
@@ -170,7 +170,7 @@ def _refuse_mark(reference: Reference, parameter: Hyperparameter) -> tuple[str, 
     if reference.mark in ("+", "-") and parameter.type != "boolean":
         return f"$({reference}) is for a boolean, and this is of type {parameter.type}", f"write $({reference.name})"
     if not reference.mark and parameter.default is None:
-        hint = f"write $({reference.name}?), which leaves the word out, or give the hyperparameter a default"
+        hint = f"write $({reference.name}?), which omits the argument, or give the hyperparameter a default"
         return f"$({reference}) has no value until an experiment sets one", hint
     return "", ""
 
@@ -187,7 +187,7 @@ def _own_containers(spec: ModelSpec, role: str, settings: RoleSettings) -> Itera
                 yield Impossibility(
                     path,
                     f"{'.'.join(map(str, path))}: nothing fills in $({reference}) of {container.get('name')}",
-                    f"a container of your own has only its own env: set {reference.name} there",
+                    f"your own container has only its own env: set {reference.name} there",
                 )
 
 

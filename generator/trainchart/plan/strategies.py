@@ -45,7 +45,7 @@ class Strategy:
     def lone_note(self) -> str:
         """What to say where fewer than two share the work."""
         few = "fewer than two GPUs" if self.shared_over == "gpus" else "one worker"
-        return f"{self.name} with {few} shares no work; set roles.worker.{self.shared_over} to 2 or more"
+        return f"{self.name} with {few} has no work to share; set roles.worker.{self.shared_over} to 2 or more"
 
 
 _ONE = Replicas(1, 1)

@@ -60,7 +60,7 @@ def _names(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Probl
     if not re.fullmatch(VOLUME_NAME_PATTERN, name):
         yield path, f"volume name {name!r} is not a short DNS label", "lower-case letters, digits, dashes"
     if name in RESERVED_VOLUMES:
-        yield path, f"a volume may not be called {name}", "TRAINCHART_*_DIR of that name is taken"
+        yield path, f"a volume cannot be called {name}", "the TRAINCHART_*_DIR of that name is already used"
     if ".." in PurePosixPath(volume.sub_path).parts or volume.sub_path.startswith("/"):
         yield (
             (*path, "subPath"),
@@ -84,7 +84,7 @@ def _sources(name: str, volume: VolumeSettings) -> Iterator[Problem]:
         for key in sources:
             yield (
                 ("volumes", name, key),
-                f"volume {name} is ephemeral, so each pod gets an empty one of its own, and {key} is not used",
+                f"volume {name} is ephemeral, so each pod gets its own empty volume, and {key} is not used",
                 f"leave out {key} or ephemeral",
             )
         if volume.size == "":
@@ -93,7 +93,7 @@ def _sources(name: str, volume: VolumeSettings) -> Iterator[Problem]:
     sources += ["size"] if volume.size != "" else []
     if len(sources) != 1:
         what = "has no source" if not sources else f"has several sources: {', '.join(sources)}"
-        yield ("volumes", name), f"volume {name} {what}", "give exactly one of size, existingClaim or uri"
+        yield ("volumes", name), f"volume {name} {what}", "set exactly one of size, existingClaim or uri"
 
 
 def _ephemeral(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Problem]:
@@ -102,14 +102,18 @@ def _ephemeral(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[P
         return
     path: Path = ("volumes", name)
     if name == "checkpoints":
-        what = "checkpoints is ephemeral, so what a pod saves is lost with it, and no other pod can read it"
-        yield (*path, "ephemeral"), what, "use a claim, and an ephemeral volume of another name for what may be lost"
+        what = "checkpoints is ephemeral, so what a pod saves is lost with the pod, and no other pod can read it"
+        yield (
+            (*path, "ephemeral"),
+            what,
+            "use a claim, and an ephemeral volume with another name for data that may be lost",
+        )
         return
     if volume.keep:
-        what = f"volume {name} is ephemeral, so it is removed with its pod, and cannot be kept"
+        what = f"volume {name} is ephemeral, so it is removed with its pod and cannot be kept"
         yield (*path, "keep"), what, "leave out keep, or use a claim"
     if volume.read_only:
-        what = f"volume {name} is ephemeral, so it is empty at first, and readOnly leaves it empty"
+        what = f"volume {name} is ephemeral, so it starts empty, and with readOnly it stays empty"
         yield (*path, "readOnly"), what, "leave out readOnly"
     if spec.tensorboard.enabled and name == spec.log_volume:
         what = f"volume {name} is ephemeral, so TensorBoard cannot read it"
@@ -127,8 +131,8 @@ def _access(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Prob
         yield (
             path,
             f"{pods} pods mount {name}, but a {volume.access_mode} claim serves {serves} only",
-            "leave accessMode out: it follows from the strategy, here ReadWriteMany, which takes a storage class "
-            f"such as CephFS or GlusterFS. ReadWriteOnce serves several pods whose nodeSelector has one {HOSTNAME}",
+            "leave accessMode out: it follows from the strategy, here ReadWriteMany, which needs a storage class such "
+            f"as CephFS or GlusterFS. ReadWriteOnce serves several pods only if their nodeSelector has one {HOSTNAME}",
         )
     if volume.access_mode == "ReadOnlyMany" and not volume.read_only:
         yield path, f"{name} is writable, but its access mode is ReadOnlyMany", "set readOnly: true"
@@ -176,7 +180,7 @@ def _are_on_one_node(spec: ModelSpec, name: str, volume: VolumeSettings) -> bool
 def _shared_state(spec: ModelSpec) -> Iterator[Problem]:
     """The evaluator, TensorBoard and a restarted leader need what others wrote."""
     checkpoints = spec.volumes.get("checkpoints")
-    hint = "add volumes.checkpoints with a size or an existingClaim, or with a uri"
+    hint = "add volumes.checkpoints with a size, an existingClaim or a uri"
     if "evaluator" in spec.roles and spec.roles["evaluator"].replicas and checkpoints is None:
         yield ("roles", "evaluator"), "an evaluator without shared checkpoints has no work", hint
     if spec.tensorboard.enabled and not spec.log_volume:
@@ -191,8 +195,8 @@ def _shared_state(spec: ModelSpec) -> Iterator[Problem]:
         if missing:
             yield (
                 ("volumes", "checkpoints", "roles"),
-                f"{' and '.join(missing)} must mount the checkpoints too",
-                "leave volumes.checkpoints.roles out, or leave out workers only where a chief leads",
+                f"{' and '.join(missing)} must also mount the checkpoints",
+                "leave volumes.checkpoints.roles out, or omit workers only if there is a chief",
             )
 
 
@@ -206,5 +210,5 @@ def _mounts(spec: ModelSpec) -> Iterator[Problem]:
         if place in taken:
             yield path, f"{name} and {taken[place]} are both mounted at {place}", ""
         if place == "/" or any(place == folder or place.startswith(folder + "/") for folder in RESERVED_FOLDERS):
-            yield path, f"{place} is taken by the image or the system", f"for example /{name}"
+            yield path, f"{place} is used by the image or the system", f"for example /{name}"
         taken[place] = name

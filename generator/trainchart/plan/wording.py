@@ -27,8 +27,8 @@ _KINDS: Mapping[str, str] = {
     "less_than": "less than {lt}",
 }
 _PATTERNS: Mapping[str, str] = {
-    NAME_PATTERN: "lower-case letters, digits and dashes, at most 40 characters, a letter first",
-    HYPERPARAMETER_PATTERN: "letters and digits, a lower-case letter first, such as learningRate",
+    NAME_PATTERN: "at most 40 lower-case letters, digits and dashes, starting with a letter",
+    HYPERPARAMETER_PATTERN: "letters and digits, starting with a lower-case letter, such as learningRate",
     OBJECT_NAME_PATTERN: "a name in Kubernetes: lower-case letters, digits, dashes and dots",
 }
 _FIELDS: Mapping[str, str] = {
@@ -36,7 +36,7 @@ _FIELDS: Mapping[str, str] = {
     "mountPath": "an absolute path without colons, such as /checkpoints",
     "key": "a key of a Secret: letters, digits, dashes, underscores and dots",
     "uri": "an address such as s3://bucket/folder",
-    "path": "a path that begins with /",
+    "path": "a path that starts with /",
     "digest": "sha256: and 64 hexadecimal digits",
     "repository": "registry and name in lower case, without a tag, such as registry.example.com/ml/mnist",
     "image": "an image with its tag or digest, such as registry.example.com/ml/mnist:1.0.0",
@@ -53,7 +53,7 @@ def expect(kind: str, key: str, given: Any, context: Mapping[str, Any], message:
     if kind == "string_pattern_mismatch":
         fields = (words for name, words in _FIELDS.items() if f".{key}".endswith(f".{name}"))
         words = _PATTERNS.get(str(context.get("pattern"))) or next(fields, "")
-        return f"expected {words}" if words else f"expected a string that fits the pattern {context.get('pattern')}"
+        return f"expected {words}" if words else f"expected a string that matches the pattern {context.get('pattern')}"
     if kind in _KINDS:
         return f"expected {_KINDS[kind].format(**context)}{_without_quotes(kind, given)}"
     return message.replace("Input should", "the value should")

@@ -76,14 +76,14 @@ class IndexRepository:
         reference = str(urls[0])
         if "#" in reference:
             raise PublishError(
-                f"{INDEX_FILE} of {self.url} names {reference}, of which helm reads only what is before the #",
+                f"{INDEX_FILE} of {self.url} names {reference}, of which helm reads only the part before the #",
                 hint="correct the address in the index",
             )
         data = self._store.read(reference)
         if data is None:
             raise PublishError(
-                f"{INDEX_FILE} of {self.url} names {reference}, which is not there",
-                hint="put the archive back, or remove its entry from the index",
+                f"{INDEX_FILE} of {self.url} names {reference}, which does not exist",
+                hint="restore the archive, or remove its entry from the index",
             )
         digest, said = sha256_digest(data), read_entry(entry).digest
         if said and said != digest:
@@ -137,7 +137,7 @@ class IndexRepository:
             return False
         if identity != archive.identity:
             raise VersionConflict(
-                f"{self.url} holds {archive.filename} with different content, though its index does not name it",
+                f"{self.url} holds {archive.filename} with different content, although its index does not list it",
                 hint="raise the version; or, if no one can have downloaded that file, remove it and run this again",
                 problems=(Problem(f"there sha256:{identity}, here sha256:{archive.identity}"),),
             )
@@ -162,7 +162,7 @@ class IndexRepository:
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            hint = "is it compressed, or something other than an index?"
+            hint = "is it compressed, or not an index at all?"
             raise PublishError(f"{INDEX_FILE} of {self.url} is not UTF-8 text", hint=hint) from error
         if not text.strip():
             # Half a copy, or a write that was cut off: to start over would lose every version that is published.

@@ -58,12 +58,12 @@ def parse_location(text: str, *, plain_http: bool = False) -> Location:
             raise PublishError("the address of the repository is empty", hint=_KINDS_HINT)
         if _HOST_FIRST.match(text):
             raise PublishError(
-                f"{text} could be a path here or a host elsewhere",
+                f"{text} could be a local path or a host",
                 hint=f"write oci://{text} for a registry, https://{text} for a web server, or ./{text} for a folder",
             )
         if _ADDRESS_FIRST.match(text):
             raise PublishError(
-                f"{_without_secret(text)!r} could be a path here or an address elsewhere",
+                f"{_without_secret(text)!r} could be a local path or an address",
                 hint=f"{_KINDS_HINT}; for a folder of that name, prefix it with ./",
             )
         return Location(Kind.folder, text, path=text)

@@ -121,7 +121,7 @@ def parse_manifest(text: bytes, reference: str) -> ManifestInfo:
         if found != CONFIG_TYPE:
             raise PublishError(
                 f"{reference} is not a Helm chart but {found!r}",
-                hint="charts and images need paths of their own: publish the chart below another, such as /charts",
+                hint="charts and images need separate paths: publish the chart below another path, such as /charts",
             )
         _require_unambiguous(manifest, reference)
         layers = {str(layer["mediaType"]): str(layer["digest"]) for layer in manifest["layers"]}

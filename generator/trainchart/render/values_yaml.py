@@ -17,7 +17,7 @@ _COMMENTED_ONCE = ("roles", "volumes")
 _POD_SETTINGS_NOTE = f"""\
 # Pod settings: for all training pods here, or for those of one role, which take precedence, such as
 # roles.worker.nodeSelector. From {next(iter(EveryPodSettings.model_fields.values())).alias} on, they apply to every \
-pod of the chart, and may also be set for
+pod of the chart, and can also be set for
 # run.controller and tensorboard.
 """
 

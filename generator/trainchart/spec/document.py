@@ -251,7 +251,7 @@ class _Reader:
         self._require_characters(node.value, node)
         if node.value == "<<":
             hint = "choose another key"
-            raise _not_yaml("a key << in quotes, which a chart cannot tell from a merge", self._where(node), hint)
+            raise _not_yaml("a quoted key <<, which a chart cannot distinguish from a merge", self._where(node), hint)
         if len(node.value) > _KEY_LIMIT:
             raise _not_yaml(f"a key of more than {_KEY_LIMIT} characters", self._where(node))
         return str(node.value)
@@ -298,7 +298,7 @@ class _Reader:
         """Refuse characters that YAML allows as escapes, and Helm cannot write: it drops the block."""
         if isinstance(value, str) and _IMPOSSIBLE.search(value):
             what = f"{value!r} holds a control character that Helm cannot write"
-            raise _not_yaml(what, self._where(node), "leave it out, or write base64")
+            raise _not_yaml(what, self._where(node), "remove it, or use base64")
 
     def _where(self, node: yaml.Node) -> str:
         return f"{self.file}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"

@@ -49,7 +49,7 @@ def set_version(text: str, version: str, *, file: str) -> str:
             end = len(text) if line_end < 0 else line_end
         changed = f"{text[:end]}{', ' if root.flow_style else chr(10)}version: {version}{text[end:]}"
     if not changed or parse_document(changed, file=file, layer="model spec").tree.get("version") != version:
-        raise SpecError(f"version cannot be changed in {file}", hint=f"write it there yourself: version: {version}")
+        raise SpecError(f"version cannot be changed in {file}", hint=f"set it there by hand: version: {version}")
     return changed
 
 

@@ -60,8 +60,7 @@ class EveryPodSettings(Section):
 
     pod_labels: Labels = Field(default_factory=_empty_map)
     """Labels added to the pods; those of queues (see commonLabels) are added to training pods only. See also
-    extraManifests.
-    """
+    extraManifests."""
     pod_annotations: Annotations = Field(default_factory=_empty_map)
     """Annotations added to the pods; those of queues are treated as in podLabels."""
     container_security_context: Annotated[
@@ -81,7 +80,7 @@ class EveryPodSettings(Section):
     topology_spread_constraints: Annotated[
         AnyList, PassThrough(list_of("TopologySpreadConstraint"), "topologySpreadConstraints", "pod")
     ] = Field(default_factory=_empty_list)
-    """Spread over nodes or zones; a constraint without labelSelector counts the pods of its own role."""
+    """Spread over nodes or zones. A constraint without labelSelector counts the pods of its own role."""
     priority_class_name: Annotated[str, PassThrough({"type": "string"}, "priorityClassName", "pod")] = ""
     """Priority class of the pods."""
     runtime_class_name: Annotated[str, PassThrough({"type": "string"}, "runtimeClassName", "pod")] = ""
@@ -91,10 +90,10 @@ class EveryPodSettings(Section):
     host_aliases: Annotated[AnyList, PassThrough(list_of("HostAlias"), "hostAliases", "pod")] = Field(
         default_factory=_empty_list
     )
-    """Extra lines of /etc/hosts."""
+    """Additional lines of /etc/hosts."""
     dns_policy: Annotated[DnsPolicy, PassThrough({"enum": list(DNS_POLICIES)}, "dnsPolicy", "pod")] = ""
-    """DNS policy of the pods. Training pods find each other by the names of a Service: theirs cannot be Default, and
-    None needs the cluster's nameservers and searches in dnsConfig."""
+    """DNS policy of the pods. Training pods find each other by the DNS names of a Service, so theirs cannot be Default,
+    and None needs the cluster's nameservers and searches in dnsConfig."""
     dns_config: Annotated[AnyMap, PassThrough(kubernetes("PodDNSConfig"), "dnsConfig", "pod")] = Field(
         default_factory=_empty_map
     )
@@ -110,35 +109,37 @@ class PodSettings(EveryPodSettings):
 
     env: Env = Field(default_factory=_empty_map)
     """Environment of the training container: name to value, or to {valueFrom: …} for Secrets and ConfigMaps. A value
-    may hold $(NAME) of any other variable here or of the chart, such as $(TRAINCHART_CHECKPOINTS_DIR); $$ is $."""
+    may contain $(NAME) of any other variable here or of the chart, such as $(TRAINCHART_CHECKPOINTS_DIR); write $$ for
+    $."""
     env_from: Annotated[AnyList, PassThrough(list_of("EnvFromSource"), "envFrom", "container", fills=True)] = Field(
         default_factory=_empty_list
     )
-    """Whole Secrets or ConfigMaps as environment."""
+    """Secrets or ConfigMaps whose keys all become environment variables."""
     working_dir: Annotated[str, PassThrough({"type": "string"}, "workingDir", "container")] = ""
     """Working directory of the program; empty means the image's own."""
     liveness_probe: Annotated[AnyMap, PassThrough(kubernetes("Probe"), "livenessProbe", "container")] = Field(
         default_factory=_empty_map
     )
-    """Liveness probe of the training container; none by default, since a slow step is not a dead program."""
+    """Liveness probe of the training container. None by default, because a slow step does not mean that the program
+    hangs."""
     readiness_probe: Annotated[AnyMap, PassThrough(kubernetes("Probe"), "readinessProbe", "container")] = Field(
         default_factory=_empty_map
     )
-    """Readiness probe of the training container; peers find each other without one."""
+    """Readiness probe of the training container. Peers find each other without one."""
     startup_probe: Annotated[AnyMap, PassThrough(kubernetes("Probe"), "startupProbe", "container")] = Field(
         default_factory=_empty_map
     )
-    """Start-up probe of the training container."""
+    """Startup probe of the training container."""
     resources: Resources = Field(default_factory=_empty_map)
-    """Requests and limits of the training container besides those of cpu, memory, ephemeralStorage and gpus, such as
-    rdma/hca, and the claims that it uses; those of a role are added to the chart's."""
+    """Requests and limits of the training container other than cpu, memory, ephemeralStorage and gpus, such as
+    rdma/hca, and the claims that it uses. Those of a role are added to the chart's."""
     host_network: Annotated[bool, PassThrough({"type": "boolean"}, "hostNetwork", "pod")] = False
-    """Use the network of the nodes, as RDMA needs: each training pod then needs a node of its own, since it takes the
-    node's ports, and no NetworkPolicy applies to it."""
+    """Use the network of the nodes, as RDMA requires. Then each training pod needs its own node, because it uses the
+    node's ports, and NetworkPolicies do not apply to it."""
     resource_claims: Annotated[
         AnyList, PassThrough(list_of("PodResourceClaim"), "resourceClaims", "pod", fills=True)
     ] = Field(default_factory=_empty_list)
-    """Claims of dynamic resource allocation."""
+    """Claims for dynamic resource allocation."""
     init_containers: Annotated[AnyList, PassThrough(OWN_CONTAINERS, "initContainers", "pod")] = Field(
         default_factory=_empty_list
     )
@@ -146,15 +147,15 @@ class PodSettings(EveryPodSettings):
     extra_containers: Annotated[AnyList, PassThrough(OWN_CONTAINERS, "containers", "append")] = Field(
         default_factory=_empty_list
     )
-    """Further containers of the pods."""
+    """Additional containers of the pods."""
     extra_volumes: Annotated[AnyList, PassThrough(OWN_VOLUMES, "volumes", "append", fills=True)] = Field(
         default_factory=_empty_list
     )
-    """Further volumes of the pods."""
+    """Additional volumes of the pods."""
     extra_volume_mounts: Annotated[AnyList, PassThrough(list_of("VolumeMount"), "volumeMounts", "append")] = Field(
         default_factory=_empty_list
     )
-    """Further mounts of the training container."""
+    """Additional mounts of the training container."""
 
 
 EVERY_POD_SETTINGS = frozenset(field.alias or name for name, field in EveryPodSettings.model_fields.items())
@@ -178,21 +179,23 @@ class RoleSettings(PodSettings):
     memory_limit: OptionalQuantity = ""
     """Memory limit of each pod; empty means the request."""
     ephemeral_storage: OptionalQuantity
-    """Request for the node's disk, which holds /tmp, the log and emptyDirs, without the ephemeral volumes on it, which
-    are added; empty means neither request nor limit, for nodes that do not count it."""
+    """Request for the node's disk, for /tmp, the log and emptyDirs; the ephemeral volumes on the disk are added to it.
+    Empty means neither request nor limit, for nodes that do not account for it."""
     ephemeral_storage_limit: OptionalQuantity = ""
-    """Limit of the same, at which the pod is evicted; empty means 1Gi on top of tmpSize, the ephemeral volumes on
-    the node's disk and the sizeLimits of extraVolumes, or no limit where one of their emptyDirs has no sizeLimit."""
+    """Limit for the node's disk, above which the pod is evicted. Empty means 1Gi more than tmpSize, the ephemeral
+    volumes on the node's disk and the sizeLimits of extraVolumes together, or no limit if one of their emptyDirs has no
+    sizeLimit."""
     tmp_size: Quantity
-    """How much /tmp may hold; a pod whose /tmp holds more is evicted."""
+    """Maximum size of /tmp; a pod that exceeds it is evicted."""
     gpus: Count
-    """GPUs of each pod, of the resource named by gpu.resourceName."""
+    """Number of GPUs of each pod, as the resource gpu.resourceName."""
     shm_size: Quantity
     """Size of /dev/shm, which counts against the memory limit."""
     stop_grace_seconds: Annotated[int, Field(ge=1)]
-    """Seconds between SIGTERM and SIGKILL: as long as saving a checkpoint takes, plus some."""
+    """Seconds between SIGTERM and SIGKILL: as long as saving a checkpoint takes, with some margin."""
     save_wait_seconds: Count
-    """Seconds that a stopping pod goes on at most while the leading task still runs, so that it can save; 0: none."""
+    """Maximum number of seconds for which a stopping pod continues while the leading task is running, so that the task
+    can save. 0 means no wait."""
     command: list[str] = Field(default_factory=_empty_list)
     """Program of this role; empty means the chart's command."""
     args: list[str] = Field(default_factory=_empty_list)
@@ -201,33 +204,32 @@ class RoleSettings(PodSettings):
 
 class VolumeSettings(Section):
     """One folder of the pods: a claim that the chart makes, an existing claim, an ephemeral volume, or an object-store
-    URI.
-    """
+    URI."""
 
     existing_claim: ObjectName
-    """Name of an existing PersistentVolumeClaim to use instead of making one."""
+    """Name of an existing PersistentVolumeClaim to use instead of creating one."""
     uri: Annotated[str, Field(pattern=r"^([a-z][a-z0-9+.-]*://[^\s\x00-\x1f\x7f-\x9f]+)?$")]
-    """Object-store address (gs://…, s3://…) handed to the program instead of any claim."""
+    """Object-store address (gs://…, s3://…) that the program gets instead of a claim."""
     ephemeral: bool
-    """Whether each pod gets an empty volume of its own, which is removed with the pod: with a storageClass a claim of
-    the pod, or else a folder on the node's disk, which ephemeralStorage then includes."""
+    """Whether each pod gets its own empty volume, which is removed with the pod: with a storageClass, a claim of the
+    pod, otherwise a folder on the node's disk, which counts towards ephemeralStorage."""
     size: OptionalQuantity
-    """Size of the claim that the chart makes, or of each pod's ephemeral volume."""
+    """Size of the claim that the chart creates, or of each pod's ephemeral volume."""
     storage_class: str
     """StorageClass of the claim; empty means the cluster's default, "-" means none. For an ephemeral volume, both mean
     the node's disk."""
     access_mode: Literal["ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod", "ReadOnlyMany"]
-    """Access mode of the claim; ReadWriteMany wherever more than one pod mounts it. An ephemeral volume is always
+    """Access mode of the claim. ReadWriteMany if more than one pod mounts it. An ephemeral volume is always
     ReadWriteOnce."""
     mount_path: Annotated[str, Field(pattern=r"^(/[^:]*)?$")]
-    """Folder in the pods; empty only with a uri."""
+    """Mount path in the pods. It may be empty only with a uri."""
     sub_path: str
-    """Folder inside the volume to mount instead of its root, made if it is missing; $(TRAINCHART_RELEASE) there gives
-    each release a folder of its own."""
+    """Folder inside the volume to mount instead of its root, created if it does not exist. $(TRAINCHART_RELEASE) in it
+    gives each release its own folder."""
     read_only: bool
     """Whether the pods only read."""
     keep: bool
-    """Whether `helm uninstall` leaves the claim; not for ephemeral volumes."""
+    """Whether `helm uninstall` keeps the claim. Not for ephemeral volumes."""
     roles: list[str]
     """Roles that mount it; empty means all."""
     annotations: Annotations

@@ -46,7 +46,7 @@ RUN_ID_PATTERN = r"^([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?)?$"
 
 
 class Image(Section):
-    """The training image; a digest wins over the tag."""
+    """The training image. The digest takes precedence over the tag."""
 
     repository: Annotated[
         str, Field(pattern=r"^([a-zA-Z0-9.-]+(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$")
@@ -55,34 +55,31 @@ class Image(Section):
     tag: Tag
     """Tag of the image; never a moving one such as latest."""
     digest: DigestText
-    """Digest (sha256:…) of the image; names exactly one image, so it wins over the tag."""
+    """Digest (sha256:…) of the image. It identifies exactly one image and takes precedence over the tag."""
     pull_policy: Literal["IfNotPresent", "Always", "Never"]
     """When the kubelet pulls the image."""
     pull_secrets: list[str]
     """Names of the image pull secrets."""
     inject_launcher: bool
-    """Whether the launcher is copied into the pods from the runtime image, run.controller.image. The training image
-    then needs nothing from trainchart, only Python 3.8 or newer as python3.
-    """
+    """Whether the launcher is copied into the pods from the runtime image, run.controller.image. Then the training
+    image needs only Python 3.8 or newer as python3, and nothing from trainchart."""
 
 
 ImageReference = Annotated[str, Field(pattern=r"^(.+(:[A-Za-z0-9_][A-Za-z0-9_.-]*|@sha256:[a-f0-9]{64}))?$")]
 
 
 class Controller(EveryPodSettings):
-    """The run controller: ends a training run that has finished or cannot continue, frees its resources, keeps the
-    verdict.
-    """
+    """The run controller: ends a training run that has finished or cannot continue, frees its resources, and records
+    the verdict."""
 
     enabled: bool
-    """Whether a Job watches over the run and scales the roles; without it, a finished training run holds its
-    resources until the release is uninstalled.
-    """
+    """Whether a Job supervises the run and scales the roles. Without it, a finished training run holds its resources
+    until the release is uninstalled."""
     image: ImageReference
-    """The runtime image, with tag or digest: /opt/trainchart/controller.pyz, and the launcher for image.injectLauncher.
-    Empty means that the controller runs from the training image."""
+    """The runtime image, with tag or digest. It contains /opt/trainchart/controller.pyz, and the launcher for
+    image.injectLauncher. Empty means that the controller runs from the training image."""
     service_account_name: ObjectName
-    """ServiceAccount with the controller's rights where rbac.create is false."""
+    """ServiceAccount with the controller's permissions, for use if rbac.create is false."""
     cpu: Quantity
     """CPU request of the controller."""
     memory: Quantity
@@ -92,10 +89,10 @@ class Controller(EveryPodSettings):
     memory_limit: OptionalQuantity
     """Memory limit of the controller; empty means the request."""
     ephemeral_storage: OptionalQuantity
-    """Request for the node's disk, which holds the controller's log; empty means neither request nor limit here and in
-    `helm test`."""
+    """Request for the node's disk, for the controller's log. Empty means neither request nor limit, here and in `helm
+    test`."""
     ephemeral_storage_limit: OptionalQuantity
-    """Limit of the same; empty means 1Gi."""
+    """Limit for the node's disk. Empty means 1Gi."""
 
 
 Phase = Literal[
@@ -117,66 +114,70 @@ class Notify(Section):
     """Messages about the run's phases, from the run controller to a webhook that accepts Slack's JSON."""
 
     secret: ObjectName
-    """Secret of the namespace that holds the webhook's URL; empty: no messages. A missing Secret never stops a
+    """Secret of the namespace that contains the webhook's URL. Empty means no messages. A missing Secret never stops a
     training."""
     key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,253}$")]
-    """Key of the Secret that holds the URL."""
+    """Key of the Secret that contains the URL."""
     phases: list[Phase]
-    """Phases at whose start a message is sent."""
+    """Phases that send a message when they start."""
 
 
 class Run(Section):
-    """One training from start to verdict."""
+    """One training run from start to verdict."""
 
     id: Annotated[
         str | int, JsonSchema({"type": ["string", "integer"], "pattern": RUN_ID_PATTERN, **EXACT, "minimum": 0})
     ]
-    """Identity of the run. A pod of a run that has succeeded parks instead of training again, even when it is
-    re-created; empty limits that to the pod's own lifetime."""
+    """Identity of the run. A pod of a run that has succeeded parks (stays idle) instead of training again, even if it
+    is recreated. Empty limits that to the pod's own lifetime."""
     max_restarts: Count
-    """How often a program may fail through its own fault, per pod, before it is given up."""
+    """How many times, per pod, a program that fails through its own fault is restarted."""
     start_deadline: Duration
     """How long all pods may take to start before the run controller gives up (30m, 1h30m, or seconds); 0 means no
     limit."""
     evaluator_grace: Duration
-    """How long the evaluator may go on after the training has succeeded (10m, or seconds)."""
+    """How long the evaluator may continue after the training has succeeded (10m, or seconds)."""
     resume: Annotated[
         str | int, JsonSchema({"type": ["string", "integer"], "pattern": RESUME_PATTERN, **EXACT, "minimum": 0})
     ]
-    """How a new run begins: never from a checkpoint, from the latest, or from that of a step. Checkpoints of other
-    releases, and a claim that an earlier one of this name has left, are used with latest or a step only."""
+    """How a new run starts: never from a checkpoint, from the latest one, or from that of a step. Checkpoints of other
+    releases, and a claim that an earlier release of this name has left, are used only with latest or a step."""
     resume_release: Annotated[
         str | int, JsonSchema({"type": ["string", "integer"], "pattern": RELEASE_PATTERN, **EXACT, "minimum": 0})
     ]
-    """Another release of this chart in the namespace, from whose checkpoints a new run begins: they are copied. Needs
+    """Another release of this chart in the namespace, from whose checkpoints a new run starts. They are copied. Needs
     resume: latest, or a step."""
     desired_state: Literal["running", "suspended", "stopped"]
-    """What the run controller brings the run to. suspended: programs get SIGTERM (those of the training library
-    save first), everything is freed, and the run goes on when this is running again. stopped: the same, for good."""
+    """State to which the run controller brings the run. suspended: programs get SIGTERM (those that use the training
+    library save first), all resources are freed, and the run continues when this is running again. stopped: the same,
+    but permanently."""
     queue: ObjectName
     """The Kueue LocalQueue of the namespace whose quota the run waits for: all pods start together when there is room
-    for all, and a preempted run saves, waits again and goes on. Empty: the pods start whenever nodes have room."""
+    for all of them, and a preempted run saves, waits again and continues. Empty: the pods start as soon as nodes have
+    room."""
     queue_priority_class: ObjectName
-    """WorkloadPriorityClass of the run in its queue; empty means priority 0. priorityClassName does not count there."""
+    """WorkloadPriorityClass of the run in its queue. Empty means priority 0. priorityClassName has no effect in the
+    queue."""
     on_change: Literal["restart-group", "finish-first"]
-    """What follows an upgrade that changes pods. restart-group: all start again from the last checkpoint. finish-first:
-    the training goes on until a pod has to be recreated. Two versions of the pods never train together."""
+    """What happens after an upgrade that changes pods. restart-group: all pods restart from the last checkpoint.
+    finish-first: the training continues until a pod has to be recreated. Two versions of the pods never train
+    together."""
     active_deadline: Duration
     """How long the run may take before the run controller ends it as failed (48h, or seconds); 0 means no limit."""
     lost_node_timeout: Duration
-    """How long a node may be silent before its pods are given up."""
+    """How long a node may not respond before its pods count as lost."""
     force_delete_lost_pods: bool
-    """Whether the run controller replaces the pods of a silent node, on which their programs may still be running.
-    Without it, the training waits for the node, or for an administrator who marks it as gone.
-    """
+    """Whether the run controller replaces the pods of a node that does not respond, although their programs may still
+    be running there. If false, the training waits for the node, or for an administrator who marks it as out of
+    service."""
     no_progress_timeout: Duration
-    """How long a program may report no step before it is ended and restarted; 0 switches the watchdog off."""
+    """How long a program may report no step before it is restarted. 0 turns the watchdog off."""
     notify: Notify
     controller: Controller
 
 
 class Gpu(Section):
-    """Which extended resource a GPU is."""
+    """The extended resource that represents a GPU."""
 
     resource_name: Annotated[
         str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
@@ -196,18 +197,18 @@ class Service(Section):
 
 
 class NetworkPolicy(Section):
-    """Who may reach the pods; the release's own pods may always reach each other on all ports."""
+    """Who may connect to the pods. The release's own pods may always connect to each other on all ports."""
 
     enabled: bool
-    """Whether traffic is restricted at all."""
+    """Whether to create NetworkPolicies, which restrict traffic."""
     status_from: Peers
     """Peers that may reach the status port, for example the monitoring namespace."""
     tensorboard_from: Peers
     """Peers that may reach TensorBoard, for example the ingress controller's namespace."""
     restrict_egress: bool
-    """Whether the pods reach nothing but each other, DNS, and what egress and apiServer list."""
+    """Whether the pods may connect only to each other, DNS, and what egress and apiServer list."""
     egress: EgressRules
-    """What all pods may reach with restrictEgress, for example the object store that holds the data."""
+    """What all pods may connect to with restrictEgress, for example the object store with the data."""
     api_server: Peers
     """The API server's addresses, which the run controller must reach with restrictEgress."""
 
@@ -216,39 +217,40 @@ class PodDisruptionBudget(Section):
     """Limits voluntary disruptions."""
 
     enabled: bool
-    """Whether at most one training pod at a time may be evicted; never blocks a drain."""
+    """Whether to allow the eviction of at most one training pod at a time. It never blocks a drain."""
 
 
 class ServiceAccount(Section):
-    """The identity of the pods; it carries no token and no rights."""
+    """The identity of the pods. It has no token and no permissions."""
 
     create: bool
-    """Whether the chart makes the ServiceAccount."""
+    """Whether the chart creates the ServiceAccount."""
     name: ObjectName
-    """Name of the ServiceAccount; empty means the chart's own, or the namespace's default if none is made."""
+    """Name of the ServiceAccount; empty means the chart's own, or the namespace's default if the chart creates none."""
     annotations: Annotations
     """Annotations of the ServiceAccount."""
 
 
 class Rbac(Section):
-    """Rights that the chart grants."""
+    """Permissions that the chart grants."""
 
     create: bool
-    """Whether the chart makes the run controller's ServiceAccount, Role and RoleBinding. With false, a user without the
-    right to make Roles can install, and names a ServiceAccount that has them in run.controller.serviceAccountName."""
+    """Whether the chart creates the run controller's ServiceAccount, Role and RoleBinding. If false, a user without
+    permission to create Roles can install the chart, and sets run.controller.serviceAccountName to a ServiceAccount
+    that has these permissions."""
 
 
 class Ingress(Section):
-    """Reach TensorBoard from outside the cluster."""
+    """Access to TensorBoard from outside the cluster."""
 
     enabled: bool
     """Whether TensorBoard gets an Ingress."""
     class_name: str
     """Ingress class; empty means the cluster's default."""
     host: str
-    """Host name under which TensorBoard is reached."""
+    """Host name of TensorBoard."""
     path: Annotated[str, Field(pattern=r"^/")]
-    """Path under which TensorBoard is reached."""
+    """URL path of TensorBoard."""
     tls_secret: ObjectName
     """Secret with the certificate; empty means plain HTTP."""
     annotations: Annotations
@@ -262,8 +264,7 @@ class TensorBoard(EveryPodSettings):
     """Whether TensorBoard runs beside the training."""
     image: ImageReference
     """Image with TensorBoard, with tag or digest; empty means the training image, which must then contain the package
-    tensorboard (TensorFlow 2.21 does not include it).
-    """
+    tensorboard (TensorFlow 2.21 does not include it)."""
     cpu: Quantity
     """CPU request of TensorBoard."""
     memory: Quantity
@@ -273,11 +274,11 @@ class TensorBoard(EveryPodSettings):
     memory_limit: OptionalQuantity
     """Memory limit of TensorBoard; empty means the request."""
     ephemeral_storage: OptionalQuantity
-    """Request for the node's disk, which holds /tmp and the log; empty means neither request nor limit."""
+    """Request for the node's disk, for /tmp and the log. Empty means neither request nor limit."""
     ephemeral_storage_limit: OptionalQuantity
-    """Limit of the same; empty means 1Gi on top of tmpSize."""
+    """Limit for the node's disk. Empty means 1Gi more than tmpSize."""
     tmp_size: Quantity
-    """How much /tmp may hold."""
+    """Maximum size of /tmp."""
     port: Port
     """Port of TensorBoard's pod and Service."""
     ingress: Ingress
@@ -290,7 +291,7 @@ class SharedValues(PodSettings):
     args: list[str]
     """Arguments appended to the command."""
     roles: dict[str, RoleSettings]
-    """The roles of the training, each one StatefulSet."""
+    """The roles of the training. Each is one StatefulSet."""
     volumes: dict[str, VolumeSettings]
     """Folders that the pods share; TRAINCHART_<NAME>_DIR tells the program where each one is."""
     run: Run
@@ -303,9 +304,8 @@ class SharedValues(PodSettings):
     tensorboard: TensorBoard
     common_labels: Labels
     """Labels added to every object. Those of queues and gang schedulers (keys that contain queue, gang, pod-group or
-    task-group, those of Kueue, Volcano, YuniKorn and KAI, and of Koordinator's quotas) never reach the run controller,
-    TensorBoard and helm test, which must not wait.
-    """
+    task-group, those of Kueue, Volcano, YuniKorn and KAI, and of Koordinator's quotas) are not added to the run
+    controller, TensorBoard and helm test, which must not wait."""
     common_annotations: Annotations
     """Annotations added to every object; those of queues are treated as in commonLabels."""
     extra_manifests: Annotated[
@@ -317,9 +317,9 @@ class SharedValues(PodSettings):
             }
         ),
     ]
-    """Further Kubernetes objects to install, unchanged except for $(TRAINCHART_RELEASE) and
-    $(TRAINCHART_NAMESPACE), which stand for the release here, in labels, annotations, affinity, extraVolumes and
-    subPath of volumes."""
+    """Additional Kubernetes objects to install. They are unchanged except for $(TRAINCHART_RELEASE) and
+    $(TRAINCHART_NAMESPACE), which are replaced with those of the release, as they are in labels, annotations, affinity,
+    extraVolumes and the subPath of volumes."""
 
 
 class Values(SharedValues):

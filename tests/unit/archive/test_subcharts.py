@@ -36,4 +36,4 @@ def test_what_is_no_chart_or_too_much_stays_as_it_is(monkeypatch: pytest.MonkeyP
 def test_a_key_in_a_packed_chart_is_named() -> None:
     given = CheckInput(files={"charts/sub-1.0.0.tgz": pack("sub", id_rsa=KEY)})
     (finding,) = check_no_secrets(given)
-    assert (finding.path, finding.hint) == ("charts/sub-1.0.0.tgz/id_rsa", "pack the subchart again without it")
+    assert (finding.path, finding.hint) == ("charts/sub-1.0.0.tgz/id_rsa", "package the subchart again without it")

@@ -23,7 +23,7 @@ from trainchart.kubernetes_yaml import parse_documents
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden" / "parameter-server"
 CHART = GOLDEN / "chart"
-A_VALUE = "envFrom: []  # Whole Secrets or ConfigMaps as environment."
+A_VALUE = "envFrom: []  # Secrets or ConfigMaps whose keys all become environment variables."
 """A line of its values.yaml."""
 BASIC = {"helm-lint", "renders", "values-schema", "kubernetes-schema", "objects-unique", "no-namespace"}
 BASIC |= {
@@ -159,7 +159,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ("chart-fields", file("requirements.yaml", "dependencies: []\nversion: 9.9.9\n"), "Helm prefers its key version"),
     ("chart-fields", file("requirements.yaml", "a: ["), "cannot be read:"),
     ("chart-about", source("Chart.yaml", "icon:", "#icon:"), "has no icon"),
-    ("archive-clean", file("docs/notes.rej", "x"), "is a leftover that the archive would carry"),
+    ("archive-clean", file("docs/notes.rej", "x"), "is a leftover that would go into the archive"),
     ("archive-clean", file("tests/a_test.yaml", "a: 1\n"), "is for the chart's authors, not for the archive"),
     ("archive-clean", file(".helmignore", "a**\n"), "Helm supports no **"),
     ("archive-clean", file("big.txt", "x" * 2**20), "the chart holds"),
@@ -214,7 +214,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "numbers-printed",
         source("templates/service.yaml", "int64 .Values.service.port", ".Values.service.port"),
-        ".Values.service.port is printed unchanged, which gives 1e+06 from a million on",
+        ".Values.service.port is printed as it is, which gives 1e+06 from a million upwards",
     ),
     (
         "values-commented",
@@ -228,7 +228,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         source("README.md", "| `image.tag` |", "| `image.tags` |"),
         "names the value image.tags, which values.yaml",
     ),
-    ("api-versions", appended(ENDPOINTS), "Endpoints x: v1 Endpoints is deprecated since Kubernetes 1.33"),
+    ("api-versions", appended(ENDPOINTS), "Endpoints x: v1 Endpoints has been deprecated since Kubernetes 1.33"),
     ("api-versions", appended(OLD_BUDGET), "there is no PodSecurityPolicy in policy/v1beta1 in Kubernetes 1.33, 1.37"),
     (
         "labels",
@@ -270,7 +270,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "pod-security",
         objects("containerPort: 2222", "containerPort: 2222\n              hostPort: 1"),
-        "takes port 1 of the node",
+        "uses port 1 of the node",
     ),
     (
         "token-unused",
@@ -309,7 +309,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ("quantities", objects("nvidia.com/gpu: '1'", "gpu: '1'"), "gpu is not a Kubernetes resource"),
     ("quantities", objects("memory: 2Gi", "memory: 2GB"), "resources.requests.memory: '2GB' is not a quantity"),
     ("quantities", objects("memory: 2Gi", "memory: 3Gi"), "requests 3Gi of memory, above its limit 2Gi"),
-    ("quantities", objects("storage: 20Gi", "storage: '0'"), "storage '0' is not a size"),
+    ("quantities", objects("storage: 20Gi", "storage: '0'"), "storage '0' is not a valid size"),
     ("quantities", objects("storage: 20Gi", "storage: '5'"), "storage '5' is less than 1Mi"),
     ("quantities", objects("memory: 2Gi", "memory: 200m"), "memory: '200m' is less than 1Mi"),
     (
@@ -336,7 +336,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "peers-resolve",
         objects("enableServiceLinks: false", "enableServiceLinks: false\n      dnsPolicy: Default"),
-        "dnsPolicy Default resolves no Services",
+        "dnsPolicy Default does not resolve Services",
     ),
     (
         "probe-ports",
@@ -365,17 +365,17 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "volume-types",
         objects(EMPTY_DIR, "cephfs: {monitors: [a]}"),
-        "is of the type cephfs, gone since Kubernetes 1.31",
+        "is of the type cephfs, removed in Kubernetes 1.31",
     ),
     (
         "resource-policy",
         objects("resource-policy: keep", "resource-policy: kept"),
-        "is 'kept', and Helm knows only keep",
+        "is 'kept', but Helm only knows keep",
     ),
     (
         "immutable-names",
         probed(Probe.more_replicas, '"replicas":1', '"replicas":3'),
-        "is immutable, but other values change its content under the same name",
+        "is immutable, but different values change its content under the same name",
     ),
     ("hooks", objects("helm.sh/hook: test", "helm.sh/hook: tests"), "Helm does not know the hook 'tests'"),
     ("hooks", objects("helm.sh/hook: test", "helm.sh/hook: crd-install"), "does not know the hook 'crd-install'"),
@@ -383,14 +383,14 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "hooks",
         objects("before-hook-creation,hook-succeeded", "hook-succeeded"),
-        "its next run finds the old object in the way",
+        "the old object is in the way of its next run",
     ),
     (
         "hooks",
         objects("before-hook-creation,hook", "before-hook-creation,hok"),
         "Helm does not know the hook-delete-policy",
     ),
-    ("helm-test", objects("helm.sh/hook: test", "x: y"), "has nothing for helm test"),
+    ("helm-test", objects("helm.sh/hook: test", "x: y"), "has no test for helm test"),
     ("helm-test", objects("helm.sh/hook-delete-policy", "x"), "stays behind after helm test"),
     ("notes", without("templates/NOTES.txt"), "there are no notes"),
     (
@@ -414,16 +414,16 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "training-sets",
         objects("podManagementPolicy: Parallel", "podManagementPolicy: OrderedReady"),
-        "one after the other",
+        "one after another",
     ),
     ("training-sets", objects("type: OnDelete", "type: RollingUpdate"), "an upgrade restarts its pods"),
-    ("training-sets", objects("shareProcessNamespace: true", "shareProcessNamespace: false"), "is process 1"),
-    ("training-sets", objects("name: NVIDIA_VISIBLE_DEVICES", "name: X"), "asks for no GPU but sees the node's"),
+    ("training-sets", objects("shareProcessNamespace: true", "shareProcessNamespace: false"), "runs as process 1"),
+    ("training-sets", objects("name: NVIDIA_VISIBLE_DEVICES", "name: X"), "requests no GPU but sees those of the node"),
     ("token-image", with_controller, "runs the training image"),
     (
         "claims-kept",
         objects("helm.sh/resource-policy: keep", "x: y"),
-        "1 volumes are to be kept (checkpoints), but 0 claims",
+        "1 volumes must be kept (checkpoints), but 0 claims",
     ),
 )
 
@@ -582,7 +582,7 @@ def test_randomness_behind_a_lookup_is_only_a_note() -> None:
     [found] = find(file("templates/x.yaml", guarded)(), "repeatable")
     assert (found.severity, found.message) == (
         Severity.info,
-        "randAlphaNum returns something different for every helm template, where lookup finds nothing",
+        "randAlphaNum returns something different for every helm template, in which lookup finds nothing",
     )
     [found] = find(file("templates/x.yaml", guarded.replace("lookup", "list"))(), "repeatable")
     assert found.severity is Severity.error

@@ -149,7 +149,7 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
     "values do not fit": (
         lambda: with_file("values.yaml", "image: 7\n"),
         "values-schema",
-        ["does not fit values.schema.json: image: 7 is not of type 'string'"],
+        ["does not match values.schema.json: image: 7 is not of type 'string'"],
     ),
     "a schema that is none": (
         lambda: with_file("values.schema.json", '{"$defs": {"a": {"type": "objekt"}}}'),

@@ -150,14 +150,18 @@ def stateful_set(fields: str, count: int = 2, name: str = "a", service: str = "p
 @pytest.mark.parametrize(
     ("text", "message", "severity"),
     [
-        (stateful_set("dnsPolicy: Default"), "dnsPolicy Default resolves no Services", Severity.warning),
+        (stateful_set("dnsPolicy: Default"), "dnsPolicy Default does not resolve Services", Severity.warning),
         (stateful_set("hostNetwork: true"), "ClusterFirst means Default", Severity.warning),
         (
             stateful_set("dnsPolicy: None, dnsConfig: {nameservers: [1.1.1.1]}"),
             "without dnsConfig.searches",
             Severity.warning,
         ),
-        (TF_JOB.replace("FIELDS", "dnsPolicy: Default"), "dnsPolicy Default resolves no Services", Severity.warning),
+        (
+            TF_JOB.replace("FIELDS", "dnsPolicy: Default"),
+            "dnsPolicy Default does not resolve Services",
+            Severity.warning,
+        ),
         (POD.replace("FIELDS", "hostNetwork: true, dnsPolicy: ClusterFirst"), "means Default", Severity.info),
     ],
 )

@@ -52,7 +52,7 @@ def test_a_circle_of_variables_is_called_one(container: str, circle: str) -> Non
     assert [finding.message for finding in found] == [
         f"Pod p: container c: variables refer to each other in a circle: {circle}"
     ]
-    assert [finding.hint for finding in found] == ["no order helps: write the value of one of them out"]
+    assert [finding.hint for finding in found] == ["no order helps: write out the value of one of them"]
 
 
 def test_variables_of_an_image_are_called_unknown_to_kubernetes() -> None:

@@ -88,7 +88,7 @@ def test_a_waiver_between_items_of_a_list_is_for_the_next_one() -> None:
 
 def test_a_useless_waiver_in_plain_manifests_is_told() -> None:
     [found] = check({"a.yaml": (BAD % 1).replace("A1", "a") + "\n\n" + MARK}).findings
-    assert found.message == "the waiver of names-valid silences nothing"
+    assert found.message == "the waiver of names-valid matches no finding"
 
 
 def test_the_waiver_file_of_a_folder_works_for_manifests_too() -> None:

@@ -54,7 +54,7 @@ def test_artifact_hub_reads_the_changes() -> None:
     keys = (KeyChange("a", Turn.added), KeyChange("b", Turn.removed), KeyChange("c", Turn.narrowed, "type: 'x' → y"))
     assert yaml.safe_load(list_changes(ChartChanges("1.0.0", keys=keys))) == [
         {"kind": "removed", "description": "the value b is gone"},
-        {"kind": "removed", "description": "the value c takes less: type: 'x' → y"},
+        {"kind": "removed", "description": "the value c accepts less: type: 'x' → y"},
         {"kind": "added", "description": "the value a is new"},
     ]
     assert yaml.safe_load(list_changes(None)) == [{"kind": "added", "description": "First published version."}]

@@ -91,7 +91,7 @@ def test_several_blocks_are_named() -> None:
     ("path", "hint"),
     [
         ("templates/mine.yaml", "or put its objects into extraManifests in models/mnist.yaml"),
-        ("notes.txt", "keep files of your own out of the chart's folder"),
+        ("notes.txt", "keep your own files out of the chart's folder"),
     ],
 )
 def test_an_added_file_belongs_elsewhere(path: str, hint: str) -> None:

@@ -49,9 +49,9 @@ def test_what_is_no_pre_release(pre_release: str) -> None:
     [
         ("01", ": 01 begins with 0, so write 1"),
         ("beta.007+01", ": 007 begins with 0, so write 7"),
-        ("beta..1", ": a part of it is empty, before, between or after the dots"),
-        (".1", ": a part of it is empty, before, between or after the dots"),
-        ("rc.1+", ": a part of it is empty, before, between or after the dots"),
+        ("beta..1", ": one of its parts, before, between or after dots, is empty"),
+        (".1", ": one of its parts, before, between or after dots, is empty"),
+        ("rc.1+", ": one of its parts, before, between or after dots, is empty"),
         ("rc_1 b", ": it holds '_', ' '"),
     ],
 )

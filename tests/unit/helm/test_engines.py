@@ -84,7 +84,7 @@ def test_a_program_that_fails_silently_is_named(tmp_path: Path, plain_chart: Pat
     program.chmod(0o755)
     engine = find_engine(str(program))
     for command in (lambda: engine.render(plain_chart, release="exp"), lambda: engine.lint(plain_chart)):
-        with pytest.raises(ToolError, match=rf"{program} \w+ {said} and printed no error") as caught:
+        with pytest.raises(ToolError, match=rf"{program} \w+ {said} without printing an error") as caught:
             command()
         assert caught.value.hint == "is this a helm 3 or 4 program?"
 

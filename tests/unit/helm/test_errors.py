@@ -7,7 +7,7 @@ import pytest
 from trainchart.helm.asked import Asked
 from trainchart.helm.errors import clean_lint_message, render_error
 
-FALLBACK = "values.yaml of the chart lists the keys that it takes"
+FALLBACK = "the chart's values.yaml lists the keys that it accepts"
 HEADER = "values don't meet the specifications of the schema(s) in the following chart(s):\n"
 
 
@@ -53,7 +53,8 @@ def test_other_failures_keep_helms_last_words() -> None:
 def test_a_values_file_that_cannot_be_read(raw: str) -> None:
     error = render_error(raw, "mnist")
     assert (
-        error.message == "values.yaml of chart mnist does not hold keys with values: line 1: did not find expected ','"
+        error.message
+        == "values.yaml of chart mnist does not contain keys with values: line 1: did not find expected ','"
     )
     assert "restore it" in error.hint
     assert "trainchart generate" in error.hint

@@ -142,7 +142,7 @@ def test_charts_packed_as_deep_as_allowed_are_looked_into(plain_chart: Path) -> 
 def test_missing_chart_hint_gives_a_command_that_works(path: str, make: str) -> None:
     with pytest.raises(ToolError) as caught:
         require_chart(Path(path))
-    assert caught.value.hint.endswith(f"make it with trainchart {make}")
+    assert caught.value.hint.endswith(f"create it with trainchart {make}")
 
 
 @pytest.mark.parametrize("option", ["sets", "set_strings"])

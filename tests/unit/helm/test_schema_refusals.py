@@ -208,7 +208,8 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             "- at '': missing properties 'affinity', 'args', 'command', 'env', 'envFrom', 'image'",
             "",
             "affinity, args, command and 3 more are missing",
-            "values.yaml of the chart seems to be damaged: restore it, for a generated chart with trainchart generate",
+            "the chart's values.yaml seems to be damaged: restore it, or for a generated chart, run trainchart "
+            "generate",
         ),
         (
             "- at '/image/tag': 'not' failed",
@@ -234,7 +235,7 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             "  - at '/env/A/valueFrom': additional properties 'x' not allowed",
             "env.A.valueFrom.x=1",
             "unknown key env.A.valueFrom.x",
-            "values.yaml of the chart lists the keys that it takes",
+            "the chart's values.yaml lists the keys that it accepts",
         ),
         ("- at '/roles': something new", "roles=1", "roles: something new", ""),
         (
@@ -283,7 +284,9 @@ def test_of_many_keys_the_hyperparameters_are_named() -> None:
     schema = {"properties": {**SCHEMA["properties"], **{f"key{number}": {} for number in range(30)}}}
     asked = Asked({"mnist": schema}, "mnist", ValueOverrides(sets=("fast=1",)))
     [problem] = find_refusals(f"{HEADER}- at '': additional properties 'fast' not allowed", asked)
-    assert problem.hint.startswith("hyperparameters (maxSteps, epochs) are set as hyperparameters.maxSteps; values.ya")
+    assert problem.hint.startswith(
+        "hyperparameters (maxSteps, epochs) are set as hyperparameters.maxSteps; the chart's values.ya"
+    )
 
 
 def test_several_faults_of_one_value_are_all_told() -> None:

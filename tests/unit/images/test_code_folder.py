@@ -123,7 +123,7 @@ def test_inside_links_are_followed_outside_ones_refused_at_once(code: Path, tmp_
     with pytest.raises(ToolError) as refusal:
         names(code)
     assert {problem.where.removeprefix(f"{code}/"): problem.message for problem in refusal.value.problems} == {
-        "gone": "leads to old.py, which is not there",
+        "gone": "leads to old.py, which does not exist",
         "passwords": "leads to /etc/passwd, outside the code folder",
         "shared": f"leads to {tmp_path}/shared, outside the code folder",
     }
@@ -143,10 +143,10 @@ def test_what_stays_out_comes_in_by_no_other_name(code: Path) -> None:
     with pytest.raises(ToolError) as refusal:
         names(code)
     assert {problem.where.removeprefix(f"{code}/"): problem.message for problem in refusal.value.problems} == {
-        "again": "leads to .git, which stays out of the image",
-        "head": "leads to .git/HEAD, which stays out of the image",
-        "keys": "leads to .aws, which stays out of the image",
-        "lib/settings": "leads to .env, which stays out of the image",
+        "again": "leads to .git, which is excluded from the image",
+        "head": "leads to .git/HEAD, which is excluded from the image",
+        "keys": "leads to .aws, which is excluded from the image",
+        "lib/settings": "leads to .env, which is excluded from the image",
     }
     (code / ".dockerignore").write_text(".env\n.aws\nlib/settings\nkeys\nhead\nagain\n")
     assert not {"keys/credentials", "lib/settings", "head", "again/HEAD"} & set(names(code))

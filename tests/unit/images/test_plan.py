@@ -204,7 +204,7 @@ def test_the_last_layer_of_an_image_is_what_it_holds(path: str) -> None:
 def test_a_tag_may_come_from_git_or_from_the_spec(plan: Plan) -> None:
     assert plan(tag=TagChoice.spec).reference == "registry.example.com/ml/mnist:1.4.0"
     assert plan(tag=TagChoice.git, origin=ORIGIN).tag == "v1.2-3-g4711abc-dirty"
-    with pytest.raises(PlanError, match="git knows no commit"):
+    with pytest.raises(PlanError, match="git has no commit"):
         plan(tag=TagChoice.git)
     with pytest.raises(PlanError, match="is not a valid image tag"):
         plan(tag=TagChoice.git, origin=Origin(description="release/1.2"))

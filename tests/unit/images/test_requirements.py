@@ -69,14 +69,14 @@ def test_a_model_brings_no_tensorflow(line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("--index-url https://me:s3cret@pypi.example.com/simple", "an address has a password or a token in it"),
-        ("--extra-index-url=https://s3cret@pypi.example.com/simple", "an address has a password or a token in it"),
-        ("# -i HTTP://me:s3cret@pypi.example.com/simple", "an address has a password or a token in it"),
-        ("own @ https://s3cret@example.com/own-1.0.zip", "an address has a password or a token in it"),
-        ("git+ssh://git:s3cret@example.com/own.git", "an address has a password or a token in it"),
+        ("--index-url https://me:s3cret@pypi.example.com/simple", "an address contains a password or a token"),
+        ("--extra-index-url=https://s3cret@pypi.example.com/simple", "an address contains a password or a token"),
+        ("# -i HTTP://me:s3cret@pypi.example.com/simple", "an address contains a password or a token"),
+        ("own @ https://s3cret@example.com/own-1.0.zip", "an address contains a password or a token"),
+        ("git+ssh://git:s3cret@example.com/own.git", "an address contains a password or a token"),
         (
             "own @ https://${USER}:${TOKEN}@example.com/own-1.0.zip",
-            "an address needs ${USER} and ${TOKEN}, and the build has no such variable",
+            "an address needs ${USER} and ${TOKEN}, but the build has no such variable",
         ),
     ],
 )

@@ -205,7 +205,7 @@ def test_a_lock_can_be_waived_too(monkeypatch: pytest.MonkeyPatch) -> None:
     ("fields", "message"),
     [
         ({"rule": "fwe"}, "waivers: unknown rule fwe"),
-        ({"until": "31.1.2027"}, "'31.1.2027' is not a date like 2027-01-31"),
+        ({"until": "31.1.2027"}, "'31.1.2027' is not a date such as 2027-01-31"),
         ({"until": "2027-02-30"}, "'2027-02-30' is not a date"),
         ({"until": "20270131"}, "'20270131' is not a date"),
         ({"reason": ""}, "waivers.0.reason"),

@@ -57,7 +57,7 @@ def test_a_plus_without_a_list_is_refused_with_its_place(value: str) -> None:
     with pytest.raises(SpecError) as refusal:
         merge(f"tolerations+: {value}\n")
     (problem,) = refusal.value.problems
-    assert problem.message == "tolerations+: a key with a plus adds to a list, and what is behind it is not one"
+    assert problem.message == "tolerations+: a key with a plus adds to a list, but its value is not a list"
     assert problem.where == "pack 0.yaml:1:1"
 
 

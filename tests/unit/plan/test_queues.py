@@ -18,9 +18,9 @@ LABEL = "kueue.x-k8s.io/queue-name: research"
     [
         ("run: {queue: research, controller: {enabled: false}}", "the run controller waits in the queue"),
         ("run: {notify: {secret: channel}, controller: {enabled: false}}", "the run controller sends the messages"),
-        ("run: {queuePriorityClass: high}", "a priority class without a queue"),
-        (f"commonLabels: {{{LABEL}}}", "Kueue queues each StatefulSet by itself"),
-        (f"podLabels: {{{LABEL}}}", "Kueue queues each StatefulSet by itself"),
+        ("run: {queuePriorityClass: high}", "a priority class needs a queue"),
+        (f"commonLabels: {{{LABEL}}}", "Kueue queues each StatefulSet separately"),
+        (f"podLabels: {{{LABEL}}}", "Kueue queues each StatefulSet separately"),
     ],
 )
 def test_queues_that_cannot_work_are_refused(resolved: Resolve, spec: str, more: str, says: str) -> None:

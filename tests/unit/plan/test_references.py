@@ -125,7 +125,7 @@ UNFILLED = [
     ),
     (
         "$(TRAINCHART_POD_NAME?)",
-        "$(TRAINCHART_POD_NAME?) has a mark, which only hyperparameters may have",
+        "$(TRAINCHART_POD_NAME?) has a question mark, which only hyperparameters may have",
         "write $(TRAINCHART_POD_NAME)",
     ),
     (
@@ -136,7 +136,7 @@ UNFILLED = [
     (
         "$(TRAINCHART_HP_SEED)",
         "$(TRAINCHART_HP_SEED) has no value until an experiment sets one",
-        "write $(TRAINCHART_HP_SEED?), which leaves the word out, or give the hyperparameter a default",
+        "write $(TRAINCHART_HP_SEED?), which omits the argument, or give the hyperparameter a default",
     ),
 ]
 
@@ -169,7 +169,7 @@ def test_own_containers_have_their_own_variables_only(resolved: Resolve, spec: s
         return problems(resolved, f"{spec}{key}: [{{name: c, image: i:1, {container}}}]\n")
 
     message = f"{key}: nothing fills in $(TRAINCHART_TENSORBOARD_DIR) of c"
-    hint = "a container of your own has only its own env: set TRAINCHART_TENSORBOARD_DIR there"
+    hint = "your own container has only its own env: set TRAINCHART_TENSORBOARD_DIR there"
     assert found("args: ['$(TRAINCHART_TENSORBOARD_DIR)']") == [(message, hint)]
     assert found("env: [{name: A, value: $(TRAINCHART_TENSORBOARD_DIR)}]") == [(message, hint)]
     assert (

@@ -63,7 +63,7 @@ def test_a_default_alone_is_told_how_to_be_written(resolved: Resolve, spec: str,
     ("old", "new", "says"),
     [
         ("mountPath: /checkpoints", "mountPath: checkpoints", "expected an absolute path without colons"),
-        ("name: mnist", "name: Typo_1", "expected lower-case letters, digits and dashes, at most 40 characters"),
+        ("name: mnist", "name: Typo_1", "expected at most 40 lower-case letters, digits and dashes"),
         ("[python, -m, mnist.train]", "python -m mnist.train", "expected a list: [python, -m, mnist.train]"),
         ("[python, -m, mnist.train]", "[]", "expected a list that is not empty"),
         ("replicas: 2", "replicas: '2'", "expected a whole number; write 2"),

@@ -53,7 +53,7 @@ def redirect(*places: str) -> Handler:
 @pytest.mark.parametrize("form", FORMS)
 def test_an_answer_that_goes_on_is_given_up(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     monkeypatch.setattr(http, "ANSWER_SECONDS", 0.3)
-    refused = pytest.raises(RepositoryUnreachable, match="did not answer in time")
+    refused = pytest.raises(RepositoryUnreachable, match="did not respond in time")
     with serve_endless(*FORMS[form]) as base, HttpClient(base) as asked, refused:
         asked.send("GET", f"{base}/v2/", what="list")
 
@@ -62,13 +62,13 @@ def test_tries_share_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "ANSWER_SECONDS", 100.0)
     now = iter([0.0, 0.0, 101.0])
     monkeypatch.setattr(http, "time", SimpleNamespace(monotonic=lambda: next(now), sleep=lambda seconds: None))
-    with pytest.raises(RepositoryUnreachable, match="did not answer in time"):
+    with pytest.raises(RepositoryUnreachable, match="did not respond in time"):
         client(lambda request: reply(503, {"Retry-After": "1"})).send("GET", "https://r.example.com/", what="list")
 
 
 @pytest.mark.parametrize("places", [(PLAIN,), ("/a", PLAIN), ("https://cdn.example.com/a", PLAIN), ("HTTP://x/y",)])
 def test_a_redirect_off_encryption_is_refused(places: tuple[str, ...]) -> None:
-    with pytest.raises(PublishError, match=r"sends us to .*, which is not encrypted") as refusal:
+    with pytest.raises(PublishError, match=r"redirects to .*, which is not encrypted") as refusal:
         client(redirect(*places)).send("GET", "https://r.example.com/index.yaml", what="read it")
     assert "--plain-http" in refusal.value.hint
 

@@ -34,7 +34,7 @@ def test_what_a_cut_has_left_is_completed(repository: IndexRepository, tmp_path:
 def test_an_archive_that_no_index_names_is_not_replaced(repository: IndexRepository, tmp_path: Path) -> None:
     mine, other = upload("1.0.0", "mine"), upload("1.0.0", "other")
     (tmp_path / ARCHIVE).write_bytes(other.archive.data)
-    with pytest.raises(VersionConflict, match="its index does not name it") as caught:
+    with pytest.raises(VersionConflict, match="its index does not list it") as caught:
         publish_upload(repository, mine)
     assert other.archive.identity in str(caught.value.problems[0])
     assert (tmp_path / ARCHIVE).read_bytes() == other.archive.data
@@ -45,10 +45,10 @@ def test_an_archive_that_no_index_names_is_not_replaced(repository: IndexReposit
     ("urls", "message"),
     [
         ([], "does not say where demo 1.0.0 is"),
-        (["gone.tgz"], "names gone.tgz, which is not there"),
+        (["gone.tgz"], "names gone.tgz, which does not exist"),
         (["../demo-1.0.0.tgz"], "is outside the folder"),
         (["%2E%2e/demo-1.0.0.tgz"], "is outside the folder"),
-        (["demo-1.0.0.tgz#other"], "helm reads only what is before the #"),
+        (["demo-1.0.0.tgz#other"], "helm reads only the part before the #"),
         (["https://elsewhere.example/demo-1.0.0.tgz"], "is outside the folder"),
     ],
 )

@@ -50,8 +50,8 @@ def test_anchors_and_merges_are_followed() -> None:
         ("a: &a [*a]\n", "an alias within the value that it stands for", "m.yaml:1:4"),
         ("a: &a {<<: *a}\n", "<< takes a mapping, or a list of them", "m.yaml:1:4"),
         ("<<: 5\n", "<< takes a mapping, or a list of them", "m.yaml:1:5"),
-        ('a: {"<<": {b: 1}}\n', "a key << in quotes", "m.yaml:1:5"),
-        ("'<<': 1\n", "a key << in quotes", "m.yaml:1:1"),
+        ('a: {"<<": {b: 1}}\n', "a quoted key <<", "m.yaml:1:5"),
+        ("'<<': 1\n", "a quoted key <<", "m.yaml:1:1"),
         ("? " + "k" * 1001 + "\n: 1\n", "a key of more than 1000 characters", "m.yaml:1:3"),
         ("a: 0x" + "f" * 400 + "\n", "a number of 402 characters", "m.yaml:1:4"),
         (

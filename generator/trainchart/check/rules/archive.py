@@ -22,7 +22,7 @@ _LEFTOVERS = re.compile(
 )
 _OWN_TESTS = re.compile(r"tests?/.*|[^/]+\.tgz")
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)=(.+)")
-_FROM_SECRET = "let the pods take it from a Secret: env.NAME.valueFrom, and $(NAME) in a command"
+_FROM_SECRET = "let the pods read it from a Secret: env.NAME.valueFrom, and $(NAME) in a command"
 _SHORTEST = 4
 """Characters of a password; less is a switch or a number."""
 _SIZE_LIMIT = 1024 * 1024
@@ -42,7 +42,7 @@ def check_archive(given: CheckInput) -> Iterator[Finding]:
         if path.startswith("charts/"):
             continue
         if _LEFTOVERS.fullmatch(path):
-            yield Finding("is a leftover that the archive would carry", path=path, hint=f"name it in {IGNORE_FILE}")
+            yield Finding("is a leftover that would go into the archive", path=path, hint=f"name it in {IGNORE_FILE}")
         elif _OWN_TESTS.fullmatch(path):
             yield Finding(
                 "is for the chart's authors, not for the archive", path=path, hint=f"name it in {IGNORE_FILE}"
@@ -66,7 +66,7 @@ def check_no_secrets(given: CheckInput) -> Iterator[Finding]:
         found = find_chart_secret(path, content)
         if found is not None:
             hint = f"name it in {IGNORE_FILE}" if not found.line else _FROM_SECRET
-            hint = hint if path in kept else "pack the subchart again without it"
+            hint = hint if path in kept else "package the subchart again without it"
             yield Finding(
                 f"{found.reason}, which everyone who pulls the chart can read", path=path, line=found.line, hint=hint
             )
@@ -104,7 +104,7 @@ def _walk(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], A
 RULES = (
     Rule(
         "archive-clean",
-        "Editors' leftovers and repositories do not belong in what others install.",
+        "Editor leftovers and repositories do not belong in what others install.",
         check_archive,
         "https://helm.sh/docs/chart_template_guide/helm_ignore_file/",
         severity=Severity.warning,

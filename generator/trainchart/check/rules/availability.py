@@ -90,8 +90,8 @@ def check_volume_types(rendering: Rendering) -> Iterator[Finding]:
         for volume in mappings_at(pods.spec, "volumes"):
             for kind in volume.keys() & _REMOVED_VOLUMES.keys():
                 yield Finding(
-                    f"{pods.called}: volume {volume.get('name')} is of the type {kind}, "
-                    f"gone since Kubernetes {_REMOVED_VOLUMES[kind]}",
+                    f"{pods.called}: volume {volume.get('name')} is of the type {kind}, removed in Kubernetes "
+                    f"{_REMOVED_VOLUMES[kind]}",
                     path=pods.manifest.source,
                     line=pods.manifest.line,
                     hint="a claim with a storage class of the CSI driver",
@@ -105,7 +105,7 @@ def check_resource_policy(rendering: Rendering) -> Iterator[Finding]:
         policy = mapping_at(manifest.document, "metadata", "annotations").get(RESOURCE_POLICY_ANNOTATION)
         if policy not in (None, "keep"):
             yield Finding(
-                f"{called(manifest)}: helm.sh/resource-policy is {policy!r}, and Helm knows only keep",
+                f"{called(manifest)}: helm.sh/resource-policy is {policy!r}, but Helm only knows keep",
                 path=manifest.source,
                 line=manifest.line,
             )
@@ -139,7 +139,7 @@ def check_immutable_names(given: CheckInput) -> Iterator[Finding]:
             # What lookup would keep on a cluster differs here each time, and says nothing about upgrades.
             if (manifest.source, manifest.kind) not in random or not is_random_behind_lookup(given, manifest):
                 yield Finding(
-                    f"{called(manifest)} is immutable, but other values change its content under the same name",
+                    f"{called(manifest)} is immutable, but different values change its content under the same name",
                     path=manifest.source,
                     line=manifest.line,
                     hint="put a hash of the content into the name",
@@ -176,14 +176,14 @@ RULES = (
     ),
     Rule(
         "access-modes",
-        "A ReadWriteOnce claim serves the pods of one node; all others hang in ContainerCreating.",
+        "A ReadWriteOnce claim serves the pods of one node; all others stay in ContainerCreating.",
         check_access_modes,
         "https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes",
         others=Severity.warning,
     ),
     Rule(
         "volume-types",
-        "The in-tree drivers are gone; such a pod never starts.",
+        "The in-tree drivers were removed; such a pod never starts.",
         check_volume_types,
         "https://kubernetes.io/docs/concepts/storage/volumes/",
     ),

@@ -40,11 +40,11 @@ _ENTRY_FIELDS = {
     "dependencies": {"name", "version", "repository", "condition", "tags", "enabled", "import-values", "alias"},
 }
 _ADVISED = {
-    "description": "one sentence that says what it installs",
+    "description": "one sentence on what it installs",
     "home": "the project's page",
     "sources": "where the source is",
     "maintainers": "who to ask",
-    "icon": "a picture for catalogues",
+    "icon": "an icon for catalogues",
     "kubeVersion": "the versions it works with",
     "appVersion": "the version of what it installs",
 }
@@ -139,7 +139,7 @@ RULES = (
     ),
     Rule(
         "chart-about",
-        "Users who find the chart in a catalogue need to know what it is and whom to ask.",
+        "Users who find the chart in a catalogue need to know what it is, and whom to ask.",
         check_about,
         "https://artifacthub.io/docs/topics/repositories/helm-charts/",
         severity=Severity.info,

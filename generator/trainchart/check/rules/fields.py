@@ -98,7 +98,7 @@ def _claim_problems(claim: Mapping[str, Any], where: str) -> Iterator[str]:
 def _pod_problems(pods: Pods) -> Iterator[str]:
     yield from find_wrong_choices(pods.spec, (*POD.get(kubernetes_kind(pods.manifest), POD["Pod"]), *EVERY_POD))
     if pods.spec and kubernetes_kind(pods.manifest) in _ENDING and not pods.spec.get("restartPolicy"):
-        yield "restartPolicy is missing, and its default Always is not for a Job: OnFailure or Never"
+        yield "restartPolicy is missing, and its default Always is not valid for a Job: use OnFailure or Never"
     yield from (problem for _, problem in find_scheduling_problems(pods.spec))
     for volume in mappings_at(pods.spec, "volumes"):
         template = mapping_at(volume, "ephemeral", "volumeClaimTemplate")
@@ -124,7 +124,7 @@ def _container_problems(container: Container) -> Iterator[str]:
     for variable in mappings_at(container.document, "env"):
         name = variable.get("name")
         if isinstance(name, str) and (not name or "=" in name or not name.isascii() or not name.isprintable()):
-            yield f"an environment variable cannot have the name {name!r}"
+            yield f"an environment variable cannot be named {name!r}"
 
 
 def _port_problems(port: Mapping[str, Any], field: str, where: str) -> Iterator[str]:
@@ -140,7 +140,7 @@ def _port_problems(port: Mapping[str, Any], field: str, where: str) -> Iterator[
 RULES = (
     Rule(
         "fields-valid",
-        "The API server refuses a word, name, port or time that is not valid, even where the schema accepts it.",
+        "The API server refuses a word, name, port or time that is not valid, even if the schema accepts it.",
         check_fields_valid,
         "https://kubernetes.io/docs/reference/kubernetes-api/",
     ),

@@ -21,7 +21,7 @@ from trainchart.kubernetes_yaml import find_duplicate_keys
 
 _DRIFT = {
     DriftKind.changed: "was changed by hand since it was generated",
-    DriftKind.missing: "was generated but is gone",
+    DriftKind.missing: "was generated but is missing",
     DriftKind.added: "was added by hand",
 }
 
@@ -60,14 +60,14 @@ def check_unique_keys(given: CheckInput) -> Iterator[Finding]:
 RULES = (
     Rule(
         "lock-drift",
-        "Generated files that were edited are lost at the next generation.",
+        "Edits of generated files are lost the next time the chart is generated.",
         check_drift,
         "docs/architecture.md",
         scope=Scope.charts,
     ),
     Rule(
         "keys-unique",
-        "A key written twice silently loses its first value.",
+        "A key that is written twice silently loses its first value.",
         check_unique_keys,
         "https://yaml.org/spec/1.2.2/#nodes",
     ),

@@ -51,7 +51,7 @@ def check_renders(given: CheckInput) -> Iterator[Finding]:
 RULES = (
     Rule(
         "helm-lint",
-        "helm lint --strict is what chart repositories ask for first.",
+        "helm lint --strict is the first check that chart repositories require.",
         check_lint,
         "https://helm.sh/docs/helm/helm_lint/",
         scope=Scope.charts,

@@ -55,7 +55,7 @@ def check_hooks(rendering: Rendering) -> Iterator[Finding]:
             )
         if hooks and not policies & {"before-hook-creation"} and _POLICY_ANNOTATION in annotations:
             yield Finding(
-                f"{called(manifest)}: after a failure, its next run finds the old object in the way",
+                f"{called(manifest)}: after a failure, the old object is in the way of its next run",
                 path=manifest.source,
                 line=manifest.line,
                 hint=f"{_POLICY_ANNOTATION}: before-hook-creation,hook-succeeded",
@@ -69,7 +69,7 @@ def check_test_hook(given: CheckInput) -> Iterator[Finding]:
             continue
         tests = [manifest for manifest in case.rendering.manifests if _is_test(manifest)]
         if not tests and any(True for _ in find_pods(case.rendering)):
-            yield Finding("has nothing for helm test", path="templates/tests", severity=Severity.warning)
+            yield Finding("has no test for helm test", path="templates/tests", severity=Severity.warning)
         for manifest in tests:
             if _POLICY_ANNOTATION not in mapping_at(manifest.document, "metadata", "annotations"):
                 yield Finding(
@@ -134,7 +134,7 @@ def _words(annotation: object) -> set[str]:
 RULES = (
     Rule(
         "hooks",
-        "Helm ignores a misspelt hook or takes it for an ordinary object.",
+        "Helm ignores a misspelt hook, or treats it as an ordinary object.",
         check_hooks,
         "https://helm.sh/docs/topics/charts_hooks/",
     ),
@@ -157,7 +157,7 @@ RULES = (
     ),
     Rule(
         "custom-resources",
-        "An install fails where the cluster lacks the API of one of its objects.",
+        "An installation fails if the cluster lacks the API of one of its objects.",
         check_custom_resources,
         "https://helm.sh/docs/chart_best_practices/custom_resource_definitions/",
         others=Severity.info,

@@ -113,7 +113,7 @@ def _service_findings(source: Manifest, cluster: Mapping[str, Any], objects: _Ob
 RULES = (
     Rule(
         "hosts-match",
-        "TF_CONFIG must name the pods that exist, by names that resolve.",
+        "TF_CONFIG must list the existing pods, under names that resolve.",
         check_hosts,
         "https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable",
     ),

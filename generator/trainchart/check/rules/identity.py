@@ -78,15 +78,15 @@ def _name_rule(manifest: Manifest) -> tuple[Callable[[str], bool], str]:
     """Return what tells whether a name is valid for the object's kind, and what is."""
     group, kind = group_of(manifest), kubernetes_kind(manifest)
     if kind in _PATH_NAMED or group in _PATH_NAMED_GROUPS:
-        return _fits_into_path, "anything but . and .., without / and %"
+        return _fits_into_path, "anything except . and .., without / and %"
     if kind == "Service" or manifest.kind in _LABEL_NAMED.get(group, ()):
-        what = "a letter first, then lower-case letters, digits and dashes, a letter or digit last"
+        what = "lower-case letters, digits and dashes, starting with a letter and ending with a letter or digit"
         # names-fit tells of names that are too long for what is made by them.
         return lambda name: is_dns_subdomain(name) and bool(_SERVICE_NAME.fullmatch(name)), f"{what}; {_LENGTH}"
     if kind == "Namespace":
-        what = "lower-case letters, digits and dashes, a letter or digit first and last"
+        what = "lower-case letters, digits and dashes, starting and ending with a letter or digit"
         return is_dns_label, f"{what}; at most {DNS_LABEL_LIMIT} characters"
-    what = "lower-case letters, digits, dashes and dots, a letter or digit first and last"
+    what = "lower-case letters, digits, dashes and dots, starting and ending with a letter or digit"
     return is_dns_subdomain, f"{what}; {_LENGTH}"
 
 
@@ -125,7 +125,7 @@ RULES = (
     ),
     Rule(
         "objects-specified",
-        "An object with nothing in it is accepted by most tools and refused by the cluster.",
+        "Most tools accept an empty object, but the cluster refuses it.",
         check_specified,
         "https://kubernetes.io/docs/concepts/overview/working-with-objects/#required-fields",
     ),

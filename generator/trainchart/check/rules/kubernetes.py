@@ -64,7 +64,7 @@ def check_no_namespace(rendering: Rendering) -> Iterator[Finding]:
                 f"{called(manifest)} sets metadata.namespace",
                 path=manifest.source,
                 line=manifest.line,
-                hint="leave it out: helm install --namespace decides",
+                hint="leave it out: helm install --namespace sets it",
             )
 
 

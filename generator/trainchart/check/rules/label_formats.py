@@ -108,8 +108,8 @@ def _field_problems(expressions: Any, where: str) -> Iterator[str]:
 RULES = (
     Rule(
         "labels-valid",
-        "The API server refuses a label with a space, a slash too many or a dash at its end, "
-        "and an `In` expression without values.",
+        "The API server refuses a label with a space, an extra slash or a trailing dash, and an `In` expression "
+        "without values.",
         check_labels_valid,
         "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set",
     ),

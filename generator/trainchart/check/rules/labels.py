@@ -65,7 +65,7 @@ def check_selectors(given: CheckInput) -> Iterator[Finding]:
 RULES = (
     Rule(
         "labels",
-        "Tools and people find the objects of a release by these labels.",
+        "Tools and users find the objects of a release by these labels.",
         check_labels,
         "https://helm.sh/docs/chart_best_practices/labels/#standard-labels",
         others=Severity.info,

@@ -63,7 +63,7 @@ def check_releases_apart(given: CheckInput) -> Iterator[Finding]:
                 f"{kind} {name} belongs to release {one} and to release {other}",
                 path=first[key].source,
                 line=first[key].line,
-                hint="put the release name into the name, with a hash where it is cut short",
+                hint="put the release name into the name, and add a hash if it is truncated",
             )
 
 
@@ -101,14 +101,14 @@ def _too_long(manifest: Manifest, what: str, length: int, limit: int) -> Finding
         f"{manifest.kind} {manifest.name}: {what} has {length} characters, at most {limit} work",
         path=manifest.source,
         line=manifest.line,
-        hint="cut the release and chart part short, and end it in a hash",
+        hint="truncate the release and chart part, and end it with a hash",
     )
 
 
 RULES = (
     Rule(
         "names-fit",
-        "A StatefulSet with a name over 52 characters never starts a pod.",
+        "A StatefulSet whose name is longer than 52 characters never starts a pod.",
         check_names_fit,
         "https://github.com/kubernetes/kubernetes/issues/64023",
         others=Severity.warning,

@@ -133,9 +133,15 @@ def _resolution_problem(spec: Mapping[str, Any], *, has_peers: bool) -> tuple[st
     """Return why pods cannot resolve Services, and a hint; empty texts where they can, or need not."""
     policy = spec.get("dnsPolicy") or "ClusterFirst"
     if policy == "ClusterFirst" and spec.get("hostNetwork") is True and (has_peers or spec.get("dnsPolicy")):
-        return "with hostNetwork, dnsPolicy ClusterFirst means Default, which resolves no Services", _HOST_NETWORK_HINT
+        return (
+            "with hostNetwork, dnsPolicy ClusterFirst means Default, which does not resolve Services",
+            _HOST_NETWORK_HINT,
+        )
     if policy == "Default" and has_peers:
-        return "dnsPolicy Default resolves no Services, by which its pods find their peers", "dnsPolicy: ClusterFirst"
+        return (
+            "dnsPolicy Default does not resolve Services, by which the pods find their peers",
+            "dnsPolicy: ClusterFirst",
+        )
     if policy == "None" and has_peers and not list_at(spec, "dnsConfig", "searches"):
         return "dnsPolicy None without dnsConfig.searches does not resolve names such as pod.service", (
             "dnsPolicy: ClusterFirst, which dnsConfig adds to"
@@ -185,7 +191,7 @@ def _policy_problems(
             if isinstance(name, str) and not any(_has_port(pods, name) for pods in chosen):
                 yield f"names the port {name}, which no pod that it selects has", Severity.error
     if is_ours and "Egress" in list_at(spec, "policyTypes") and not spec.get("egress"):
-        yield "forbids all traffic out, name resolution included", Severity.error
+        yield "forbids all outgoing traffic, including name resolution", Severity.error
 
 
 def _of_kind(rendering: Rendering, kind: str) -> list[Manifest]:
@@ -222,7 +228,7 @@ def _is_port(asked: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
 RULES = (
     Rule(
         "service-targets",
-        "A Service whose selector or port matches nothing resolves to nothing, and peers wait forever.",
+        "A Service whose selector or port matches nothing does not resolve, and peers wait forever.",
         check_services,
         "https://kubernetes.io/docs/concepts/services-networking/service/",
         others=Severity.warning,
@@ -243,7 +249,7 @@ RULES = (
     ),
     Rule(
         "probe-ports",
-        "A probe of a named port that the container does not declare always fails.",
+        "A probe of a named port that the container does not define always fails.",
         check_probe_ports,
         "https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/",
     ),

@@ -65,8 +65,8 @@ def check_pod_security(rendering: Rendering) -> Iterator[Finding]:
 def _explain_privileges(path: str) -> str:
     """Return what to do about a pod that must have what no securityContext can make right."""
     return (
-        "where it is needed, the namespace must have the label pod-security.kubernetes.io/enforce: privileged;"
-        f" accept it by a waiver in .trainchart-check.yaml: rule: pod-security, path: {path}, reason: …"
+        "if it is needed, the namespace must have the label pod-security.kubernetes.io/enforce: privileged; accept it "
+        f"with a waiver in .trainchart-check.yaml: rule: pod-security, path: {path}, reason: …"
     )
 
 
@@ -79,7 +79,7 @@ def _pod_problems(pods: Pods) -> Iterator[_Problem]:
         if kinds:
             yield (
                 f"volume {volume.get('name')} is of the type {', '.join(sorted(map(str, kinds)))}",
-                "" if "hostPath" in kinds else "claims and CSI are allowed",
+                "" if "hostPath" in kinds else "use a claim or a CSI volume",
             )
     context = mapping_at(pods.spec, "securityContext")
     for sysctl in mappings_at(context, "sysctls"):
@@ -113,7 +113,7 @@ def _container_problems(pods: Pods, container: Container) -> Iterator[_Problem]:
         yield f"{where} adds capabilities", "only NET_BIND_SERVICE may be added"
     for port in mappings_at(container.document, "ports"):
         if port.get("hostPort"):
-            yield f"{where} takes port {port['hostPort']} of the node", ""
+            yield f"{where} uses port {port['hostPort']} of the node", ""
     for path in _PROBES:
         for action in ("httpGet", "tcpSocket"):
             host = mapping_at(container.document, *path, action).get("host")
@@ -151,7 +151,7 @@ def _context_problems(where: str, context: Mapping[str, Any]) -> Iterator[_Probl
 RULES = (
     Rule(
         "pod-security",
-        "A namespace that enforces the standard `restricted` rejects such a pod, often without an error from Helm.",
+        "A namespace that enforces the `restricted` standard rejects such a pod, often without an error from Helm.",
         check_pod_security,
         "https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted",
         others=Severity.info,

@@ -137,14 +137,14 @@ RULES = (
     ),
     Rule(
         "images-pinned",
-        "A moving tag makes two pods of one training run different programs.",
+        "With a moving tag, two pods of one training can run different programs.",
         check_images,
         "https://helm.sh/docs/chart_best_practices/pods/#images",
         others=Severity.warning,
     ),
     Rule(
         "mounts-exist",
-        "A mount without its volume is refused by the API server.",
+        "The API server refuses a mount without its volume.",
         check_volume_mounts,
         "https://kubernetes.io/docs/concepts/storage/volumes/",
     ),

@@ -64,7 +64,7 @@ def _size_problem(claim: Mapping[str, object]) -> str:
     """Return what is wrong with the size of a claim; "" where nothing is."""
     size = mapping_at(claim, "spec", "resources", "requests").get("storage")
     if size is None or read_amount(size) in (None, Decimal(0)):
-        return f"storage {size!r} is not a size"
+        return f"storage {size!r} is not a valid size"
     return f"storage {size!r} is less than 1Mi" if is_too_small(size) else ""
 
 
@@ -102,7 +102,7 @@ RULES = (
     ),
     Rule(
         "resources-set",
-        "A container without requests and limits is the first to be evicted, and takes from its neighbours.",
+        "A container without requests and limits is the first to be evicted, and takes resources from its neighbours.",
         check_resources_set,
         _RESOURCES,
         others=Severity.info,

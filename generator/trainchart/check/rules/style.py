@@ -33,7 +33,7 @@ def check_rendered(given: CheckInput) -> Iterator[Finding]:
 RULES = (
     Rule(
         "yaml-style",
-        "Files that look alike are read faster, and a yes or a 010 is not what it looks like.",
+        "Files with a uniform style are read faster, and a yes or a 010 is not what it looks like.",
         check_sources,
         "https://yamllint.readthedocs.io/en/stable/rules.html",
         severity=Severity.warning,
@@ -41,7 +41,7 @@ RULES = (
     ),
     Rule(
         "rendered-style",
-        "With crooked indentation, a template's next edit easily lands one level too deep.",
+        "With inconsistent indentation, the next edit of a template easily ends up one level too deep.",
         check_rendered,
         "https://helm.sh/docs/chart_best_practices/templates/#whitespace-in-generated-templates",
         severity=Severity.warning,

@@ -48,7 +48,7 @@ def check_cluster_size(given: CheckInput) -> Iterator[Finding]:
                         path=manifest.source,
                         line=manifest.line,
                         values=label,
-                        hint="refuse so many pods in the chart",
+                        hint="refuse that many pods in the chart",
                     )
 
 
@@ -75,17 +75,23 @@ def check_training_sets(rendering: Rendering) -> Iterator[Finding]:
     for pods in _training_pods(rendering):
         spec = mapping_at(pods.manifest.document, "spec")
         if spec.get("podManagementPolicy") != "Parallel":
-            yield _finding(pods, "its pods start one after the other, but each waits for its peers", "Parallel")
+            yield _finding(pods, "its pods start one after another, but each waits for its peers", "Parallel")
         if mapping_at(spec, "updateStrategy").get("type") != "OnDelete":
             yield _finding(pods, "an upgrade restarts its pods in the middle of a training run", "OnDelete")
         if pods.spec.get("shareProcessNamespace") is not True:
-            yield _finding(pods, "the launcher is process 1 and loses an early SIGTERM", "shareProcessNamespace: true")
+            yield _finding(
+                pods, "the launcher runs as process 1 and loses an early SIGTERM", "shareProcessNamespace: true"
+            )
         if pods.spec.get("enableServiceLinks") is not False:
-            yield _finding(pods, "every Service of the namespace fills its environment", "enableServiceLinks: false")
+            yield _finding(
+                pods, "every Service of the namespace adds variables to its environment", "enableServiceLinks: false"
+            )
         for container in pods.containers:
             if container.document.get("name") == contract.TRAINING_CONTAINER and sees_unrequested_gpus(pods, container):
                 yield _finding(
-                    pods, f"{container.where} asks for no GPU but sees the node's", "NVIDIA_VISIBLE_DEVICES: void"
+                    pods,
+                    f"{container.where} requests no GPU but sees those of the node",
+                    "NVIDIA_VISIBLE_DEVICES: void",
                 )
 
 
@@ -98,7 +104,7 @@ def check_kept_claims(given: CheckInput) -> Iterator[Finding]:
         kept = sum(_has_keep(manifest) for manifest in manifests)
         if case.rendering is not None and kept < len(wanted):
             yield Finding(
-                f"{len(wanted)} volumes are to be kept ({', '.join(wanted)}), but {kept} claims are",
+                f"{len(wanted)} volumes must be kept ({', '.join(wanted)}), but {kept} claims are",
                 path="templates/persistentvolumeclaims.yaml",
                 hint="helm.sh/resource-policy: keep",
             )
@@ -185,7 +191,7 @@ RULES = (
     ),
     Rule(
         "cluster-size",
-        "TF_CONFIG is one environment string, and Linux refuses one beyond 128 KiB.",
+        "TF_CONFIG is one environment variable, and Linux refuses those larger than 128 KiB.",
         check_cluster_size,
         "https://man7.org/linux/man-pages/man2/execve.2.html",
         scope=Scope.trainings,

@@ -43,7 +43,7 @@ def check_stable(given: CheckInput) -> Iterator[Finding]:
                         path=manifest.source,
                         line=manifest.line,
                         severity=Severity.info if mild and not given.is_generated else Severity.error,
-                        hint="keep the chart's version to metadata.labels of the object itself",
+                        hint="use the chart's version only in metadata.labels of the object itself",
                         values=label,
                     )
     if before is not None:

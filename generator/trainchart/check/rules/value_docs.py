@@ -95,7 +95,7 @@ def _pattern(row: str) -> re.Pattern[str]:
 RULES = (
     Rule(
         "values-commented",
-        "Users read values.yaml; a key without a comment is hard to use.",
+        "Users read values.yaml, and a key without a comment is hard to use.",
         check_comments,
         "https://helm.sh/docs/chart_best_practices/values/#document-valuesyaml",
         severity=Severity.warning,

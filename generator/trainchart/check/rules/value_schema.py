@@ -145,7 +145,7 @@ def _value_at(values: Any, path: str) -> Any:
 RULES = (
     Rule(
         "schema-closed",
-        "Helm ignores a misspelt key in --set unless the schema refuses it.",
+        "Helm ignores a misspelt key in --set, unless the schema refuses it.",
         check_closed,
         "https://helm.sh/docs/topics/charts/#schema-files",
         others=Severity.info,
@@ -153,7 +153,7 @@ RULES = (
     ),
     Rule(
         "schema-agrees",
-        "A value without a schema is unchecked; users do not find a property without a default.",
+        "A value without a schema is not checked, and users do not find a property without a default.",
         check_agreement,
         "https://helm.sh/docs/topics/charts/#schema-files",
         others=Severity.info,
@@ -162,7 +162,7 @@ RULES = (
     ),
     Rule(
         "set-types",
-        "--set knows only integers, booleans and strings, so it turns 0.01 into a string and a date tag into a number.",
+        "--set only knows integers, booleans and strings, so it turns 0.01 into a string and a date tag into a number.",
         check_set_types,
         "https://helm.sh/docs/intro/using_helm/#the-format-and-limitations-of---set",
         others=Severity.info,

@@ -116,7 +116,7 @@ def check_printed_numbers(given: CheckInput) -> Iterator[Finding]:
             value = mapping_at(values, *path[:-1]).get(path[-1])
             if isinstance(value, int) and not isinstance(value, bool):
                 yield Finding(
-                    f".Values.{'.'.join(path)} is printed unchanged, which gives 1e+06 from a million on",
+                    f".Values.{'.'.join(path)} is printed as it is, which gives 1e+06 from a million upwards",
                     path=file,
                     line=plain.count("\n", 0, match.start()) + 1,
                     hint=f"{{{{ int64 .Values.{'.'.join(path)} }}}}",
@@ -206,7 +206,7 @@ RULES = (
     ),
     Rule(
         "values-used",
-        "A value that nothing reads promises a switch that is not there.",
+        "A value that nothing reads promises a setting that does not exist.",
         check_used,
         "https://helm.sh/docs/chart_best_practices/values/",
         others=Severity.info,
@@ -215,7 +215,7 @@ RULES = (
     ),
     Rule(
         "numbers-plain",
-        "Helm reads numbers of values as floats, so a template prints 2000000 as 2e+06 unless it says int64.",
+        "Helm reads numbers in values as floats, so a template prints 2000000 as 2e+06 unless it uses int64.",
         check_numbers,
         "https://github.com/helm/helm/issues/1707",
     ),

@@ -59,7 +59,7 @@ def check_values_schema(given: CheckInput) -> Iterator[Finding]:
         yield Finding(f"is not a JSON schema: {_where(error)}{error.message}", path=SCHEMA_FILE)
         return
     except RecursionError:
-        yield Finding("is not a JSON schema that can be read: it is nested too deeply", path=SCHEMA_FILE)
+        yield Finding("is not a readable JSON schema: it is nested too deeply", path=SCHEMA_FILE)
         return
     try:
         values = parse_mapping(given.files.get(VALUES_FILE, b"").decode())
@@ -101,9 +101,9 @@ def _find_misfits(schema: Any, values: Any) -> Iterator[Finding]:
     try:
         # An empty registry: a schema made elsewhere must not make us ask the network.
         for failure in validator_for(schema)(schema, registry=Registry()).iter_errors(values):
-            yield Finding(f"does not fit {SCHEMA_FILE}: {_where(failure)}{failure.message}", path=VALUES_FILE)
+            yield Finding(f"does not match {SCHEMA_FILE}: {_where(failure)}{failure.message}", path=VALUES_FILE)
     except RecursionError:
-        yield Finding("a $ref leads back to itself, so nothing can be compared with it", path=SCHEMA_FILE)
+        yield Finding("a $ref leads back to itself, so no value can be checked against it", path=SCHEMA_FILE)
     except Unresolvable as error:
         yield Finding(f"$ref {error.ref!r} leads nowhere in this file", path=SCHEMA_FILE)
     except re.error as error:
@@ -145,7 +145,7 @@ def _where(error: ValidationError | SchemaError) -> str:
 RULES = (
     Rule(
         "values-schema",
-        "A closed, correct schema refuses a typo at install.",
+        "A closed, correct schema refuses a typo during installation.",
         check_values_schema,
         "https://helm.sh/docs/topics/charts/#schema-files",
         scope=Scope.charts,

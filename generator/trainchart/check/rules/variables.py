@@ -18,7 +18,7 @@ _OF_SERVICES = re.compile(r"KUBERNETES_.*|.*_(SERVICE_HOST|SERVICE_PORT(_.*)?|PO
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 """What is called so is hardly a command of a shell, as in $(date)."""
 
-_CIRCLE = "no order helps: write the value of one of them out"
+_CIRCLE = "no order helps: write out the value of one of them"
 
 
 @for_each_rendering
@@ -123,7 +123,7 @@ RULES = (
     ),
     Rule(
         "variables-known",
-        "A reference to a variable that the container does not have reaches the program as text.",
+        "A reference to a variable that the container does not have reaches the program as plain text.",
         check_names,
         "https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/",
         severity=Severity.warning,

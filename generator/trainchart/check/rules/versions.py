@@ -68,7 +68,10 @@ def check_api_versions(given: CheckInput) -> Iterator[Finding]:
 def _deprecations(manifest: Manifest) -> Iterator[tuple[str, str]]:
     found = _DEPRECATED.get((str(manifest.document.get("apiVersion", "")), manifest.kind))
     if found:
-        yield f"{manifest.document['apiVersion']} {manifest.kind} is deprecated since Kubernetes {found[0]}", found[1]
+        yield (
+            f"{manifest.document['apiVersion']} {manifest.kind} has been deprecated since Kubernetes {found[0]}",
+            found[1],
+        )
     for key in mapping_at(manifest.document, "metadata", "annotations"):
         instead = _OLD_ANNOTATIONS.get(key) or _OLD_ANNOTATIONS.get(str(key).partition("/")[0])
         if instead:
@@ -78,7 +81,7 @@ def _deprecations(manifest: Manifest) -> Iterator[tuple[str, str]]:
 RULES = (
     Rule(
         "api-versions",
-        "A chart must outlive the next upgrade of the cluster.",
+        "A chart must survive the next upgrade of the cluster.",
         check_api_versions,
         "https://kubernetes.io/docs/reference/using-api/deprecation-guide/",
     ),

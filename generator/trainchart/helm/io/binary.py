@@ -135,7 +135,7 @@ def run_helm(
         code = done.returncode
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         raise ToolError(
-            f"{program} {argv[0]} ended with {how} and printed no error", hint="is this a helm 3 or 4 program?"
+            f"{program} {argv[0]} ended with {how} without printing an error", hint="is this a helm 3 or 4 program?"
         )
     # Not as text: Python would make a newline of a carriage return, which Helm prints and Kubernetes reads.
     out, err = (each.decode("utf-8", errors="replace") for each in (done.stdout, done.stderr))

@@ -56,7 +56,7 @@ def require_chart(chart: Path) -> None:
                 if (chart / LOCK_FILE).is_file():
                     raise incomplete_chart(str(chart), ["Chart.yaml"], parse_lock(read_text(chart / LOCK_FILE)))
                 raise ToolError(
-                    f"{chart} is not a chart: it has no Chart.yaml", hint="restore it, or name the chart's own folder"
+                    f"{chart} is not a chart: it has no Chart.yaml", hint="restore it, or give the chart's own folder"
                 )
             return
         refuse_pipe(chart)
@@ -65,7 +65,7 @@ def require_chart(chart: Path) -> None:
     except FileNotFoundError as error:
         near = find_near_chart(chart)
         make = "package charts/NAME" if chart.suffix == ".tgz" else "generate NAME"
-        hint = f"did you mean {near}?" if near else f"check the path, or make it with trainchart {make}"
+        hint = f"did you mean {near}?" if near else f"check the path, or create it with trainchart {make}"
         raise ToolError(f"there is no chart at {chart}", hint=hint) from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -125,8 +125,9 @@ def require_whole_values(overrides: ValueOverrides) -> None:
         except YamlError as error:
             if error.message == _SECOND_VALUE:
                 raise RenderError(
-                    f"{name} holds more than one document: Helm would leave out what begins in line {error.line}",
-                    hint="merge them into one document, or pass each as a file of its own with -f",
+                    f"{name} holds more than one document: Helm would leave out the document that starts in line "
+                    f"{error.line}",
+                    hint="merge them into one document, or pass each as its own file with -f",
                 ) from error
             # Helm may read it, though, or the part of it that comes before what cannot be read.
             problem = Problem(error.message, f"{name}:{error.line}" if error.line else name)
@@ -134,8 +135,8 @@ def require_whole_values(overrides: ValueOverrides) -> None:
         if any(document is not None for document in documents[1:]):
             raise RenderError(
                 f"{name} holds {len(documents)} YAML documents",
-                hint="helm 3 would read only the first, helm 4 all of them: merge them into one document, or pass "
-                "each as a file of its own with -f",
+                hint="helm 3 would read only the first, helm 4 all of them: merge them into one document, or pass each "
+                "as its own file with -f",
             )
         if documents and documents[0] is not None and not isinstance(documents[0], dict):
             kind = "a list" if isinstance(documents[0], list) else "a single value"
@@ -179,7 +180,7 @@ def require_own_schemas(chart: Path) -> None:
     if found:
         raise RenderError(
             f"the schema of {chart_label(chart)} is incomplete: Helm would fetch parts of it from elsewhere",
-            hint="copy what the address holds into $defs of the schema, and refer to it by #/$defs/NAME",
+            hint="copy the content of that address into $defs of the schema, and refer to it by #/$defs/NAME",
             problems=tuple(found),
         )
 

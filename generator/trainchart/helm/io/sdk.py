@@ -68,7 +68,7 @@ try:
 except ImportError as error:
     # Only where it is not there does installing it help: it may also not load, for want of memory say.
     raise ToolError(
-        f"the Helm engine helm-python-sdk does not load: {error}",
+        f"the Helm engine helm-python-sdk cannot be loaded: {error}",
         hint=INSTALL_HINT if isinstance(error, ModuleNotFoundError) else "choose another: --engine binary",
     ) from error
 

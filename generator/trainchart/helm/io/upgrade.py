@@ -146,7 +146,7 @@ def run_on_cluster(argv: Sequence[str], environment: Mapping[str, str], *, given
     program = shutil.which("helm")
     if program is None:
         raise ToolError(
-            "there is no helm program on PATH, which is needed to change releases",
+            "there is no helm program on PATH, but one is needed to change releases",
             hint="install helm 3 or 4: https://helm.sh/docs/intro/install/",
         )
     done = run_helm(Path(program), argv, environment, TIMEOUT_SECONDS, given=given)

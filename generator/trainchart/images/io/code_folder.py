@@ -36,7 +36,7 @@ def read_ignore_rules(folder: Path) -> IgnoreRules:
         with path.open("rb") as stream:
             content = stream.read(_RULES_LIMIT + 1)
         if len(content) > _RULES_LIMIT:
-            raise ToolError(f"{path} is larger than {_RULES_LIMIT // 1024} KiB", hint="name folders in place of files")
+            raise ToolError(f"{path} is larger than {_RULES_LIMIT // 1024} KiB", hint="list folders instead of files")
         return parse_ignore_rules(content.decode())
     except OSError as error:
         raise ToolError(f"cannot read {path}: {error.strerror}") from error
@@ -85,8 +85,8 @@ def read_code(
             )
         files.append(ContextFile(name, content, os.access(path, os.X_OK)))
     if refused:
-        hint = f"copy what they lead to in their place, or name them in {IGNORE_FILE}"
-        raise ToolError("the code has links that an image cannot hold", hint=hint, problems=tuple(refused))
+        hint = f"replace them with copies of their targets, or name them in {IGNORE_FILE}"
+        raise ToolError("the code has links that an image cannot contain", hint=hint, problems=tuple(refused))
     kept = _drop_packed_charts(files)
     if os.path.lexists(root / REQUIREMENTS_FILE) and not any(file.path == REQUIREMENTS_FILE for file in kept):
         why = (
@@ -94,9 +94,7 @@ def read_code(
             if (root / REQUIREMENTS_FILE).is_file()
             else "is not a regular file"
         )
-        raise ToolError(
-            f"{folder / REQUIREMENTS_FILE} {why}", hint="bring it back with `!requirements.txt`, or rename it"
-        )
+        raise ToolError(f"{folder / REQUIREMENTS_FILE} {why}", hint="include it with `!requirements.txt`, or rename it")
     return kept
 
 
@@ -174,8 +172,8 @@ def _find_fault(path: Path, root: Path, rules: IgnoreRules) -> str:
     if not target.is_relative_to(root):
         return f"leads to {path.readlink()}, outside the code folder"
     if not target.exists():
-        return f"leads to {path.readlink()}, which is not there"
+        return f"leads to {path.readlink()}, which does not exist"
     if target in {parent.resolve() for parent in path.parents if parent.is_relative_to(root)}:
         return "leads into a folder that contains it"
     name = target.relative_to(root).as_posix()
-    return f"leads to {name}, which stays out of the image" if rules.ignores(name) else ""
+    return f"leads to {name}, which is excluded from the image" if rules.ignores(name) else ""

@@ -97,6 +97,6 @@ class ChartMuseumRepository:
 
     def _nonsense(self, what: str) -> PublishError:
         return PublishError(
-            f"cannot {what}: {self._client.base} does not answer like ChartMuseum",
+            f"cannot {what}: {self._client.base} does not respond like ChartMuseum",
             hint="a folder with an index.yaml has an address without chartmuseum+",
         )

@@ -122,7 +122,7 @@ class HttpClient:
             request = self._client.build_request(method, url, headers=dict(headers), content=body, files=files)
             response, content = run_within(end - time.monotonic(), lambda: self._exchange(request, auth, what))
         except (httpx2.TimeoutException, TimeoutError) as error:
-            raise self._unreachable(what, "did not answer in time") from error
+            raise self._unreachable(what, "did not respond in time") from error
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, UnicodeError) as error:
             # UnicodeError: a name that no host can have.
             raise self._unreachable(what, _shorten(str(error)) or type(error).__name__) from error
@@ -154,8 +154,8 @@ class HttpClient:
         """Refuse an address without encryption that a server with encryption has given, whatever it is for."""
         if self.base.startswith("https://") and not url.lower().startswith("https://"):
             raise PublishError(
-                f"cannot {what}: {self.base} sends us to {_shorten(url)}, which is not encrypted",
-                hint="name an address that stays on https; --plain-http uses no encryption from the start",
+                f"cannot {what}: {self.base} redirects to {_shorten(url)}, which is not encrypted",
+                hint="use an address that stays on https, or --plain-http for no encryption at all",
             )
 
     def is_own(self, url: str) -> bool:
@@ -180,7 +180,7 @@ class HttpClient:
         return b"".join(parts)
 
     def _unreachable(self, what: str, why: str) -> RepositoryUnreachable:
-        hint = "what is published there is not known; check the address and the network, then run it again"
+        hint = "it is not known what is published there; check the address and the network, then run it again"
         if _NO_TLS in why:
             hint = "it seems to speak HTTP without encryption: --plain-http, or --insecure-registry HOST for images"
         hint = placeholder_hint(self.base) or hint
@@ -193,14 +193,16 @@ def refusal(answer: Answer, what: str, server: str) -> PublishError:
     message = f"cannot {what}: {server} answers {answer.status}" + (f": {said}" if said else "")
     if 300 <= answer.status < 400:
         return PublishError(
-            message, hint=f"it has moved to {answer.headers.get('location', 'nowhere')}: name that address"
+            message, hint=f"it has moved to {answer.headers.get('location', 'nowhere')}: use that address"
         )
     if answer.status == 401:
         return RepositoryUnauthorized(message, hint=_LOGIN_HINT)
     if answer.status == 403:
-        return RepositoryForbidden(message, hint="ask for the right to do this, or log in as a user who has it")
+        return RepositoryForbidden(message, hint="ask for permission to do this, or log in as a user who has it")
     if answer.status in (404, 405, 501):
-        return RepositoryNotFound(message, hint="check the address: is this kind of repository there, and this path?")
+        return RepositoryNotFound(
+            message, hint="check the address: does it have this kind of repository, and this path?"
+        )
     if answer.status == 413:
         return PublishError(message, hint="let the server accept larger uploads; nginx: client_max_body_size")
     if answer.status == 429 or answer.status >= 500:

@@ -142,7 +142,7 @@ class OciRepository:
             try:
                 tags += [str(tag) for tag in parse_json(answer.body)["tags"] or ()]
             except (ValueError, KeyError, TypeError) as error:
-                raise PublishError(f"cannot {what}: {self._registry.base} does not answer like a registry") from error
+                raise PublishError(f"cannot {what}: {self._registry.base} does not respond like a registry") from error
         return tags
 
     def _address(self, name: str, rest: str) -> str:

@@ -87,7 +87,7 @@ class Registry:
         if size not in (None, len(answer.body)):
             raise PublishError(
                 f"cannot {what}: it has {len(answer.body)} bytes, and its manifest says {size}",
-                hint="Helm refuses it, too: publish it again under another version",
+                hint="Helm refuses it as well: publish it again under another version",
             )
         return answer.body
 
@@ -106,7 +106,8 @@ class Registry:
             if len(asked) >= PAGES_LIMIT or size > _LIST_BYTES or time.monotonic() > end:
                 raise PublishError(
                     f"cannot {what}: the list of {self.base} has not ended after {len(asked)} pages and {size} bytes",
-                    hint="report it to the server's operator; if so much is there, give the chart its own repository",
+                    hint="report it to the server's operator; if there really are that many entries, give the chart "
+                    "its own repository",
                 )
             asked.add(url)
             answer = self.ask("GET", url, what)
@@ -161,7 +162,7 @@ class Registry:
     ) -> Answer:
         """Send a request, logging in where the registry asks for it; only it gets what it has given us.
 
-        A server it sends us to (for a blob, the next page, an upload) is told no password, nor asked where to log in.
+        A server it redirects to (for a blob, the next page, an upload) is told no password, nor asked where to log in.
         """
         answer = self._send(method, url, what, body, headers)
         challenge = answer.headers.get("www-authenticate", "")
@@ -194,7 +195,7 @@ class Registry:
     def _fetch_token(self, asked: Mapping[str, str], what: str) -> str:
         realm = asked.get("realm", "")
         if not realm.startswith("https://") and not (realm.startswith("http://") and self.base.startswith("http://")):
-            raise PublishError(f"cannot {what}: the registry sends us to log in at {realm!r}, which is not encrypted")
+            raise PublishError(f"cannot {what}: the registry redirects to log in at {realm!r}, which is not encrypted")
         query = urlencode({key: asked[key] for key in ("service", "scope") if asked.get(key)})
         basic = self._basic()
         answer = self._client.send(

@@ -50,7 +50,7 @@ its place in the values. Included by the refusals.
 {{- range $label, $text := $value | default dict -}}
 {{- $filled := include "parameter-server.filled" (dict "context" $arguments.context "text" (include "parameter-server.text" $text)) -}}
 {{- if not (regexMatch "^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$" $filled) -}}
-{{- fail (printf "%s%s.%s: %q is not a valid label value: at most 63 letters, digits, dots, dashes and underscores, a letter or digit at both ends" $arguments.where $key $label $filled) -}}
+{{- fail (printf "%s%s.%s: %q is not a valid label value: at most 63 letters, digits, dots, dashes and underscores, starting and ending with a letter or digit" $arguments.where $key $label $filled) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
