@@ -19,7 +19,7 @@ from trainchart.cluster.snapshot import (
     name_of,
     section,
 )
-from trainchart.reports.report import TERMINATING
+from trainchart.reports.report import BACKING_OFF, TERMINATING
 from trainchart_runtime.cluster import SINGLE, TASK_TYPES_BY_STRATEGY, Cluster, Role
 from trainchart_runtime.contract import (
     CHART_LABEL,
@@ -103,7 +103,7 @@ class TrainingPod:
         if self.view.is_running:
             return "Finished" if self.view.ends and self.view.ends[0].succeeded else "Running"
         if self.view.ends:
-            return "Ended"
+            return BACKING_OFF if self.view.is_backing_off else "Ended"
         return "Starting" if self.view.node else "Pending"
 
 

@@ -12,15 +12,14 @@ from trainchart.console.offers import Offer, list_offers, name_run
 from trainchart.console.phases import tone_of
 from trainchart.console.server_pages import Serving, describe_serving
 from trainchart.console.views import RunView
+from trainchart.reports.phases import describe_phase, find_phase_start
 from trainchart.reports.report import LOCAL, PodReport, Report, RoleReport
 from trainchart.reports.run_settings import RoleSettings
 from trainchart.reports.text import (
     describe_gpus,
-    describe_phase,
     describe_seconds,
     describe_standing,
     describe_time,
-    find_phase_start,
     headline,
 )
 from trainchart.reports.why import advise, why_lines

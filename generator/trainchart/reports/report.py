@@ -48,6 +48,8 @@ UNKNOWN = "Unknown"
 
 TERMINATING = "Terminating"
 """State of a pod that was deleted and is still there."""
+BACKING_OFF = "CrashLoopBackOff"
+"""State of a pod whose program has ended and is started again, after a pause that grows."""
 PENDING = "Pending"
 _NOT_STARTED = (PENDING, "Starting")
 """States of a pod whose training container was not started; the second has a node."""

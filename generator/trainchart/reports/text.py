@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from trainchart.reports.hints import fill_in, find_notes, leave_notes
 from trainchart.reports.local_causes import NOTHING_DONE, RUN_KILLED
+from trainchart.reports.phases import describe_phase, describe_restart, find_phase_start
 from trainchart.reports.quotas import describe_refusal, is_count_of_pods
 from trainchart.reports.report import (
     FROM_PODS,
     LOCAL,
-    PENDING,
     PodReport,
     QueueStanding,
     Report,
@@ -207,18 +207,6 @@ def status_lines(report: Report) -> list[str]:
     return clean_lines(lines[:-1] if lines[-1] == "" else lines)
 
 
-def describe_phase(report: Report) -> str:
-    """Return the phase; Pending where the record says that the run goes on, but its leading pod was not started."""
-    return PENDING if report.waits_for_pods else report.phase
-
-
-def find_phase_start(report: Report) -> float:
-    """Return when what describe_phase says began; 0 where it is not known."""
-    if not report.waits_for_pods:
-        return report.since
-    return next((pod.created for pod in report.pods or () if pod.label == report.leading_task), 0.0)
-
-
 def headline(report: Report) -> str:
     """Return what the training does, in one line."""
     since, words = find_phase_start(report), describe_phase(report)
@@ -226,6 +214,7 @@ def headline(report: Report) -> str:
     if since:
         age = describe_seconds(report.now - since)
         words += f" {age} ago" if report.phase in ENDED_PHASES else f" for {age}"
+    words += describe_restart(report)
     if report.attempt and report.attempt > 1:
         words += f", attempt {report.attempt}"
     if report.run_id:

@@ -1,4 +1,4 @@
-"""What status and why say of a run whose record says Running, while its leading pod was not started."""
+"""What status and why say of a run whose pods are not in the state that its phase suggests."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from tests.small_cluster.cluster_objects import (
     NAMESPACE,
     NOW,
     make_controller_pod,
+    make_end,
     make_job,
     make_pod,
     make_pods,
     make_record,
     make_sets,
     make_state,
+    stamp,
     unschedulable,
 )
 from trainchart.cluster.diagnosis import diagnose
@@ -24,6 +26,7 @@ from trainchart.reports.report import Report, TrainingKey
 from trainchart.reports.report_json import describe_report
 from trainchart.reports.text import describe_row, headline
 from trainchart.reports.why import why_lines
+from trainchart_runtime import causes
 
 SILENT = {"at": NOW - 900, "attempt": 1, "step": None, "metrics": {}}
 
@@ -76,3 +79,29 @@ def test_run_whose_other_pods_wait_still_runs() -> None:
 def test_finished_leading_pod_is_not_waited_for() -> None:
     report = look(make_pods(chief_0=make_pod("chief-0", node="")), succeeded={"chief-0": NOW - 20})
     assert "Running for" in headline(report)
+
+
+@pytest.mark.parametrize("words", [None, causes.PROGRAM_ERROR])
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (
+            {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}},
+            ", but Kubernetes starts exp1-mnist-worker-1 again and again (CrashLoopBackOff)",
+        ),
+        ({"running": {"startedAt": stamp(NOW - 10)}}, ", but exp1-mnist-worker-1 was started again"),
+        (None, ""),
+    ],
+)
+def test_failure_seen_by_pods_says_that_they_restart(state: Any, said: str, words: Any) -> None:
+    end = make_end(words, 1)
+    pod = make_pod("worker-1", ended=end, restarts=3)
+    if state:
+        pod = make_pod("worker-1", last=end, restarts=3)
+        pod["status"]["containerStatuses"][0]["state"] = state
+    seen = Snapshot(now=NOW, sets=tuple(make_sets()), pods=tuple(make_pods(worker_1=pod)))
+    report = diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen)
+    begin = f"exp1 (team-a, mnist-0.1.0): Failed 1 min ago{said}"
+    assert headline(report) == f"{begin} (by its pods: no record could be read)"
+    states = {pod.label: pod.state for pod in report.pods or ()}
+    assert states["worker-1"] == ("CrashLoopBackOff" if "Crash" in said else "Running" if said else "Ended")
