@@ -53,7 +53,7 @@ def read_cluster_logs(place: Place, release: str, wanted: LogsFilter, note: Call
     pods = _choose(wanted, report)
     since = _find_since(wanted, report)
     if wanted.follow and not report.is_over:
-        return _follow(api, namespace, release, wanted, since)
+        return _follow(_Follower(api, namespace, note), release, wanted, since)
     if pods:
         lines = merge_logs(_Reader(api, namespace, note).read(pods, {}, since, wanted.tail))
         lines = add_last_words(lines, report) if wanted.since_failure else lines
@@ -154,9 +154,7 @@ class _Reader:
         for error in errors:
             if isinstance(error, (Forbidden, Unauthorized)) or (len(errors) == len(pods) and _is_failed_read(error)):
                 raise error
-            if error.message not in self.noted:
-                self.noted.add(error.message)
-                self.note(f"note: {error.message}")
+            self._note_error(error)
         return [result for result in found if not isinstance(result, ClusterError)]
 
     def _read_pod(self, pod: PodReport, since: str, tail: int | None) -> list[LogLine] | ClusterError:
@@ -183,6 +181,11 @@ class _Reader:
                 self._note_gone(pod, lost.text)
         return lines
 
+    def _note_error(self, error: ClusterError) -> None:
+        if error.message not in self.noted:
+            self.noted.add(error.message)
+            self.note(f"note: {error.message}")
+
     def _note_gone(self, pod: PodReport, answer: str) -> None:
         words = (
             f"node {pod.node} has no log of {pod.label} any more, so its last lines are not known: "
@@ -203,16 +206,28 @@ def _is_failed_read(error: ClusterError) -> bool:
     return isinstance(error, (Forbidden, Unauthorized, Unreachable))
 
 
-def _follow(api: KubernetesApi, namespace: str, release: str, wanted: LogsFilter, since: str) -> Iterator[LogLine]:
+class _Follower(_Reader):
+    """Reads again and again: pods that have no log yet are no news, and a log that is gone is noted once."""
+
+    def _note_error(self, error: ClusterError) -> None:
+        pass
+
+    def _note_gone(self, pod: PodReport, answer: str) -> None:
+        # After a restart, the kubelet answers with the name of another container.
+        if pod.name not in self.noted:
+            self.noted.add(pod.name)
+            super()._note_gone(pod, answer)
+
+
+def _follow(reader: _Follower, release: str, wanted: LogsFilter, since: str) -> Iterator[LogLine]:
     """Yield lines as they come, of pods as they come and go, until the run is over.
 
     Asking again each second outlives restarts, moves and connections, which a stream per pod would not.
     """
-    reader = _Reader(api, namespace, lambda text: None)
     newest: dict[str, str] = {}
     tail = wanted.tail
     while True:
-        report = diagnose(*read_training(api, namespace, release))
+        report = diagnose(*read_training(reader.api, reader.namespace, release))
         pods = _choose(wanted, report)
         lines = list(merge_logs(reader.read(pods, newest, since, tail)))
         fresh = [line for line in lines if line.at > newest.get(line.label, "")]
