@@ -446,6 +446,8 @@ def test_logs_after_the_end_are_what_was_kept(api: SmallApi, tmp_path: Path) -> 
     since = run_to(api, tmp_path, "logs", "exp1", "--since-failure")
     assert since.stdout == done.stdout
     assert "note: kept lines have no times, so those from before the failure are shown too" in since.stderr
+    gone = "no lines were kept of chief-0, worker-0, ps-0: when the run ended, their pods were gone, or"
+    assert gone in since.stderr
     kept = {"exp1-mnist-ps-0": {"at": NOW, "lines": ["served"]}, "odd": 5}
     api.objects["configmaps"][0]["data"]["logs.json"] = json.dumps(kept)
     done = run_to(api, tmp_path, "logs", "exp1")

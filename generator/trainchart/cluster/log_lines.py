@@ -106,10 +106,9 @@ def describe_gaps(kept: Sequence[KeptLog], labels: Mapping[str, str]) -> Iterato
     unkept = [label for pod, label in labels.items() if pod not in present]
     cut = [labels[log.pod] for log in kept if log.pod in labels and LEFT_OUT in log.lines]
     if unkept:
-        yield (
-            f"no lines were kept of {list_names(unkept)}: when the run ended, its pod was gone, or its log was gone or "
-            "could not be read in time"
-        )
+        names, is_one = list_names(unkept), len(unkept) == 1
+        gone = "its pod was gone, or its log was" if is_one else "their pods were gone, or their logs were"
+        yield f"no lines were kept of {names}: when the run ended, {gone} gone or could not be read in time"
     if cut:
         yield f"only some of the last lines of {list_names(cut)} were kept: {LEFT_OUT} stands for the others"
 
