@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
+import resource
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from trainchart.errors import ToolError
+from trainchart.host.git import lower_limit
 
 _TIMEOUT_SECONDS = 120.0
 _WORDS_KEPT = 600
+_PRINT_LIMIT = 16 * 1024**2
+"""Bytes that gpg may write: it unpacks whatever it is given."""
+_CLEAR_SIGNED = re.compile(
+    rb"^-----BEGIN PGP SIGNED MESSAGE-----[ \t]*\r?\n.*?^-----END PGP SIGNATURE-----", re.MULTILINE | re.DOTALL
+)
 _HASH = "SHA512"
 _STATUS = "[GNUPG:]"
 """Begins the lines that gpg writes for programs: https://github.com/gpg/gnupg/blob/master/doc/DETAILS."""
@@ -54,11 +63,15 @@ def check_signed_text(signed: bytes, keyring: Path | None) -> SignedText:
     """Return the text that a file of clear-signed text holds, and whether its signature does.
 
     `keyring` is a file of public keys, as `gpg --export` writes it; without one, the user's keys count. As for helm, a
-    key that has expired since, or was revoked, signs nothing. Raises ToolError where gpg is missing.
+    key that has expired since, or was revoked, signs nothing, and only clear-signed text counts. Raises ToolError where
+    gpg is missing.
     """
+    found = _CLEAR_SIGNED.search(signed)
+    if found is None:
+        return SignedText("", "it holds no clear-signed text")
     with tempfile.TemporaryDirectory(prefix="trainchart-") as folder:
         path = Path(folder, "signed")
-        path.write_bytes(signed)
+        path.write_bytes(found[0] + b"\n")
         program = ["gpgv", "--keyring", str(keyring.absolute())] if keyring is not None else ["gpg", "--batch"]
         verify = [] if keyring is not None else ["--verify"]
         done = _run([*program, "--status-fd", "2", "--output", "-", *verify, str(path)], "")
@@ -76,10 +89,24 @@ def _find_problem(done: subprocess.CompletedProcess[bytes]) -> str:
 
 
 def _run(argv: list[str], stdin: str) -> subprocess.CompletedProcess[bytes]:
-    try:
-        return subprocess.run(argv, input=stdin.encode(), capture_output=True, timeout=_TIMEOUT_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolError(f"{argv[0]} does not run: {error}", hint="install GnuPG 2: https://gnupg.org") from error
+    # What it prints goes into files, whose size can be limited.
+    limit = partial(lower_limit, resource.RLIMIT_FSIZE, _PRINT_LIMIT)
+    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said:
+        try:
+            done = subprocess.run(
+                argv,
+                input=stdin.encode(),
+                stdout=printed,
+                stderr=said,
+                timeout=_TIMEOUT_SECONDS,
+                check=False,
+                preexec_fn=limit,  # noqa: PLW1509  # takes no lock
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ToolError(f"{argv[0]} does not run: {error}", hint="install GnuPG 2: https://gnupg.org") from error
+        for file in (printed, said):
+            file.seek(0)
+        return subprocess.CompletedProcess(argv, done.returncode, printed.read(), said.read())
 
 
 def _words(done: subprocess.CompletedProcess[bytes]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import pytest
 from tests.repositories.chart_servers import find_server
 from trainchart.archive.provenance import read_clear_text, stated_digest
 from trainchart.errors import ToolError
-from trainchart.host.gpg import check_signed_text, clear_sign
+from trainchart.host.gpg import SignedText, check_signed_text, clear_sign
 
 ARCHIVE = "demo-1.0.0.tgz"
 STATEMENT = f"name: demo\n\n...\nfiles:\n  {ARCHIVE}: sha256:genuine\n"
@@ -86,7 +87,24 @@ def test_which_signatures_hold(gpg: _Gpg, sign: Callable[[str], bytes], keyring:
     assert "BAD signature" in changed.problem
     assert "[GNUPG:]" not in changed.problem
     for other in (b"", b"nothing at all", STATEMENT.encode()):
-        assert check_signed_text(other, keyring()).problem
+        assert check_signed_text(other, keyring()).problem == "it holds no clear-signed text"
+
+
+def test_only_clear_signed_text_counts(
+    gpg: _Gpg, sign: Callable[[str], bytes], keyring: Callable[[], Path | None], tmp_path: Path
+) -> None:
+    """Helm takes no other; packets that are compressed would unpack to any size."""
+    (tmp_path / "statement").write_text(STATEMENT)
+    (tmp_path / "large").write_bytes(bytes(64 * 1024**2))
+    message = gpg("--local-user", "lasting", "--armor", "--output", "-", "--sign", tmp_path / "statement")
+    bomb = gpg("--output", "-", "--compress-algo", "zip", "--store", tmp_path / "large")
+    for signed in (message, bomb):
+        assert check_signed_text(signed, keyring()) == SignedText("", "it holds no clear-signed text")
+    armored = gpg("--armor", "--output", "-", "--compress-algo", "zip", "--store", tmp_path / "large")
+    packets = armored.split(b"\n\n", 1)[1].rsplit(b"\n-----", 1)[0]
+    hidden = re.sub(rb"(?s)(BEGIN PGP SIGNATURE-----\n\n).*(\n-----END)", rb"\1" + packets + rb"\2", sign("lasting"))
+    found = check_signed_text(hidden, keyring())
+    assert found.problem and len(found.text) <= 17 * 1024**2
 
 
 def test_a_key_that_was_revoked(gpg: _Gpg, keyring: Callable[[], Path | None], tmp_path: Path) -> None:
@@ -126,7 +144,8 @@ def test_a_key_that_cannot_sign(gpg: _Gpg, key: str) -> None:
 
 def test_without_gpg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    for call in (lambda: clear_sign("", "a"), lambda: check_signed_text(b"", None)):
+    signed = b"-----BEGIN PGP SIGNED MESSAGE-----\n-----END PGP SIGNATURE-----"
+    for call in (lambda: clear_sign("", "a"), lambda: check_signed_text(signed, None)):
         with pytest.raises(ToolError, match="gpg does not run") as caught:
             call()
         assert "install GnuPG" in caught.value.hint
