@@ -63,6 +63,7 @@ OWNERS = {
     "jinja2": {"console/pages.py", "render/chart.py", "render/layers.py", "render/sandbox.py", "render/templates.py"},
     "jsonschema": {
         *("check/kubernetes_schemas.py", "check/rules/values.py", "families/schemas.py", "plan/misfits.py"),
+        "schema_validation.py",
     },
     "lightkube": {"cluster/io/kubernetes_api.py"},
     "psutil": {"local/io/process_table.py"},

@@ -10,8 +10,10 @@ def main() -> None:
     """Run the command line."""
     try:
         from trainchart.cli.app import main as run
+        from trainchart.host.library_output import separate_stderr
     except KeyboardInterrupt:
         sys.exit(130)
+    separate_stderr()
     run()
 
 

@@ -23,7 +23,6 @@ from typer.main import get_group
 from trainchart import __version__
 from trainchart.cli.output import flush_output, print_error, print_line, print_note
 from trainchart.errors import ToolError, TrainchartError
-from trainchart.host.library_output import separate_stderr
 
 COMMANDS = {
     "Write": {
@@ -205,7 +204,6 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a path the terminal cannot show must not end a training
-    separate_stderr()
     try:
         code = _run()
         flush_output()

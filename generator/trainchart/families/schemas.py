@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import jsonschema
-import referencing
 
 from trainchart.errors import Problem, SpecError
 from trainchart.families.values import PROPERTIES, FamilyValues
@@ -17,6 +16,7 @@ from trainchart.packs.locks import LockedPath
 from trainchart.plan.layers import ANY_ENTRY
 from trainchart.plan.typed import find_origin, suggest_word
 from trainchart.render.schema import SCHEMAS_BY_NAME, SUBCHART_KEYS
+from trainchart.schema_validation import make_validator
 from trainchart.spec.chart import VALUES_KEY
 from trainchart.spec.document import Document, Path
 from trainchart.spec.section import KUBERNETES_DEFINITION
@@ -100,7 +100,7 @@ def find_default_problems(values: Document, definitions: Collection[str]) -> Ite
                 yield _problem(values, found, f"is {value}, which is not a type of Kubernetes", hint)
         if "default" in schema:
             own = {key: value for key, value in schema.items() if key != KUBERNETES_DEFINITION}
-            for misfit in _validator(own).iter_errors(schema["default"]):
+            for misfit in make_validator(own).iter_errors(schema["default"]):
                 yield _problem(values, (*path, "default"), f"does not fit its own schema: {_cut(misfit.message)}")
 
 
@@ -156,11 +156,6 @@ def _keywords(schema: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
                 yield from _keywords(value, (*path, key))
 
 
-def _validator(schema: Mapping[str, Any]) -> jsonschema.Draft202012Validator:
-    """Return what compares values with a schema, and never fetches another one."""
-    return jsonschema.Draft202012Validator(schema, registry=referencing.Registry())
-
-
 def _cut(text: str) -> str:
     return text if len(text) <= 160 else text[:157] + "..."
 
@@ -186,7 +181,7 @@ def require_values(values: FamilyValues, schema: Mapping[str, Any], title: str) 
     Raises:
         SpecError: names every unknown, missing or wrong value, with its line.
     """
-    errors = _validator(schema).iter_errors(values.tree)
+    errors = make_validator(schema).iter_errors(values.tree)
     problems = [problem for error in errors for problem in _explain(values, error)]
     if problems:
         raise SpecError(f"the values do not fit the family {title}", problems=tuple(problems))

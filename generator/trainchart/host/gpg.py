@@ -100,7 +100,7 @@ def _run(argv: list[str], stdin: str) -> subprocess.CompletedProcess[bytes]:
                 stderr=said,
                 timeout=_TIMEOUT_SECONDS,
                 check=False,
-                preexec_fn=limit,  # noqa: PLW1509  # takes no lock
+                preexec_fn=limit,  # takes no lock
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ToolError(f"{argv[0]} does not run: {error}", hint="install GnuPG 2: https://gnupg.org") from error

@@ -13,6 +13,7 @@ import jsonschema
 from trainchart.errors import Problem, SpecError
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.typed import find_origin, suggest_word
+from trainchart.schema_validation import make_validator
 
 
 def require_fit(plan: ChartPlan, schema: Mapping[str, Any]) -> None:
@@ -31,7 +32,7 @@ def _find_misfits(plan: ChartPlan, schema: Mapping[str, Any]) -> tuple[Problem, 
     values = plan.values.model_dump(by_alias=True, exclude_defaults=True)
     errors = [
         jsonschema.exceptions.best_match([error])
-        for error in jsonschema.Draft202012Validator(schema).iter_errors(values)
+        for error in make_validator(schema).iter_errors(values)
         if error.validator != "required"
     ]
     return tuple(problem for error in errors for problem in _tell(plan, error))

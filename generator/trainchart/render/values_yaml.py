@@ -67,7 +67,8 @@ def _own_lines(node: ValueNode) -> list[str]:
     """Return the lines of a key without those below it."""
     if node.is_section:
         has_values = not all(child.is_unset for child in node.children)
-        return [f"{node.key}:" if has_values else f"{node.key}: {{}}"]
+        empty = _dump_leaf(node.key, "{}").rstrip()
+        return [empty.removesuffix(" {}") if has_values else empty]
     if node.is_unset and node.value is None:
         return [f"# {node.key}: unset; the program decides"]
     lines = _dump_leaf(node.key, json.dumps(node.value)).splitlines()

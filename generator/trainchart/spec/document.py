@@ -22,8 +22,9 @@ NODE_LIMIT = 50_000
 SPEC_HINT = "a spec starts with apiVersion: trainchart/v1 and kind: Model"
 
 
-_IMPOSSIBLE = re.compile("[\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
-"""DEL, C1, and what is no character; Helm writes NEL as it is, and Kubernetes reads a line break.
+_IMPOSSIBLE = re.compile("[\0\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
+"""NUL, which no variable, argument or path can hold; DEL, C1, and what is no character; Helm writes NEL as it is, and
+Kubernetes reads a line break.
 yaml.v3 reads other control characters in the escapes of JSON."""
 _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What no YAML text may hold, and the line breaks of YAML 1.1 that are characters of a line in YAML 1.2."""
@@ -297,8 +298,8 @@ class _Reader:
     def _require_characters(self, value: Any, node: yaml.Node) -> None:
         """Refuse characters that YAML allows as escapes, and Helm cannot write: it drops the block."""
         if isinstance(value, str) and _IMPOSSIBLE.search(value):
-            what = f"{value!r} holds a control character that Helm cannot write"
-            raise _not_yaml(what, self._where(node), "remove it, or use base64")
+            what = "a NUL, which no program can read" if "\0" in value else "a control character that Helm cannot write"
+            raise _not_yaml(f"{value!r} holds {what}", self._where(node), "remove it, or use base64")
 
     def _where(self, node: yaml.Node) -> str:
         return f"{self.file}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"

@@ -33,3 +33,11 @@ def test_no_line_break_ends_a_comment_or_gets_lost(escape: str) -> None:
     assert parse_mapping(values) == helm_python.values_from_yaml(values)
     assert parse_mapping(values)["env"] == plan.values.env
     assert parse_mapping(values)["roles"]
+
+
+@pytest.mark.parametrize("name", ["y", "no", "on", "null", "true"])
+def test_names_that_yaml_takes_for_other_values_stay_names(name: str) -> None:
+    text = f"{SPEC}volumes: {{'{name}': {{size: 1Gi, mountPath: /q}}}}\n"
+    plan = resolve_spec(parse_document(text, file="m.yaml", layer="model spec"))
+    values = render_values_yaml(plan.name, build_value_tree(plan))
+    assert name in helm_python.values_from_yaml(values)["volumes"]

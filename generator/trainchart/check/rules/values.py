@@ -10,7 +10,6 @@ from typing import Any
 
 from jsonschema import SchemaError, ValidationError
 from jsonschema.validators import validator_for
-from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from trainchart.archive.lock import LOCK_FILE
@@ -20,6 +19,7 @@ from trainchart.check.sources import SCHEMA_FILE, VALUES_FILE, chart_file, read_
 from trainchart.helm.asked import read_schemas
 from trainchart.helm.misread_values import find_misread_values
 from trainchart.kubernetes_yaml import YamlError, YamlTooLarge, parse_documents, parse_mapping
+from trainchart.schema_validation import make_validator
 
 
 def check_values_schema(given: CheckInput) -> Iterator[Finding]:
@@ -99,8 +99,7 @@ def check_spellings(given: CheckInput) -> Iterator[Finding]:
 
 def _find_misfits(schema: Any, values: Any) -> Iterator[Finding]:
     try:
-        # An empty registry: a schema made elsewhere must not make us ask the network.
-        for failure in validator_for(schema)(schema, registry=Registry()).iter_errors(values):
+        for failure in make_validator(schema).iter_errors(values):
             yield Finding(f"does not match {SCHEMA_FILE}: {_where(failure)}{failure.message}", path=VALUES_FILE)
     except RecursionError:
         yield Finding("a $ref leads back to itself, so no value can be checked against it", path=SCHEMA_FILE)
