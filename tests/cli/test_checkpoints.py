@@ -128,7 +128,7 @@ def test_checkpoints_of_another_library_are_called_unknown(folder: Path) -> None
     for path in (folder / "origin.json", *folder.glob("ckpt-*.json")):
         path.unlink(missing_ok=True)
     (problem,) = read("./ck")["problems"]
-    assert problem.startswith("there is neither origin.json nor a marker, so the training library has not written")
+    assert problem.startswith("there is neither origin.json nor a marker, so the training library did not write")
 
 
 def test_a_checkpoint_is_shown_with_variables_and_files(folder: Path) -> None:

@@ -301,7 +301,7 @@ def test_run_of_a_chart_says_that_its_code_is_gone(project: Path) -> None:
         assert done.returncode == 7
         assert done.stderr.splitlines()[-2:] == [
             f"error: the code folder {project}/code is not there",
-            "hint: say where it is now: --code FOLDER",
+            "hint: give its current folder with --code FOLDER",
         ]
     assert trainchart(project, "run", "charts/tiny", "--dry-run", "--code", "moved").returncode == 0
 

@@ -195,7 +195,7 @@ def test_an_unknown_run_is_one_clear_error(command: str) -> None:
 @pytest.mark.parametrize(
     ("verb", "release", "hint"),
     [
-        ("suspend", "exp-2", "it has ended and holds nothing"),
+        ("suspend", "exp-2", "it has ended and holds no resources"),
         ("suspend", "going", "trainchart stop going"),
         ("resume", "going", "it is running"),
         ("resume", "exp-10", "trainchart run mnist --resume --release exp-10"),

@@ -122,7 +122,7 @@ def test_what_is_published_can_be_listed_verified_and_deprecated(project: Path) 
     assert run(project, "verify", "repository/digits-0.1.1.tgz").returncode == 0
     refused = run(project, "release", "digits", "--to", "repository")
     assert refused.returncode == 4
-    assert "is deprecated since 0.1.1" in refused.stderr
+    assert "has been deprecated since 0.1.1" in refused.stderr
     compared = run(project, "diff", "digits", "--from", "repository")
     assert compared.stderr == "note: digits has been deprecated since 0.1.1; to undo that, release it with --bump\n"
     shown = json.loads(run(project, "diff", "digits", "--from", "repository", "--format", "json").stdout)
@@ -197,7 +197,7 @@ def test_a_chart_that_is_not_what_it_says(project: Path) -> None:
     untrue = run(project, "verify", "charts/digits")
     assert untrue.returncode == 6
     assert "trainchart.lock.yaml: is not what the model spec gives" in untrue.stderr
-    assert "the spec is not the one that it was made from" in untrue.stderr
+    assert "the spec is not the one that it was generated from" in untrue.stderr
     lock.write_text(generated)
     release(project)
     missing = run(project, "verify", "repository/digits-0.1.0.tgz", "--keyring", "keyring")
@@ -217,7 +217,7 @@ def test_a_chart_that_is_not_what_it_says(project: Path) -> None:
     edit(project, "description: ", "description: Now ")
     other = run(project, "verify", "repository/digits-0.1.0.tgz")
     assert other.returncode == 6
-    assert "the spec is not the one that it was made from" in other.stderr
+    assert "the spec is not the one that it was generated from" in other.stderr
     (project / "models" / "digits.yaml").unlink()
     missing = run(project, "verify", "repository/digits-0.1.0.tgz")
     assert missing.returncode == 7

@@ -178,7 +178,7 @@ def test_kubelet_without_a_log_is_no_line_of_a_program(api: SmallApi, tmp_path: 
     progress = {"attempt": 1, "step": 39, "bestStep": 39, "at": time.time() - 840}
     api.objects |= {"configmaps": [make_record(make_state("Running", progress=progress))], "jobs": [make_job()]}
     api.logs = {"exp1-mnist-worker-0": f"{stamp(NOW)} {answer}\n", "exp1-mnist-worker-1": answer}
-    note = f"note: node node1 has no log of worker-1 any more, so its last lines are not known: {answer}. If the "
+    note = f"note: node node1 no longer has the log of worker-1, so its last lines are not known: {answer}. If the "
     why = run_to(api, tmp_path, "why", "exp1").stdout
     assert note in why
     assert why[why.index("The last line of each pod:") :].splitlines()[1].endswith(f"Z  worker-0  {answer}")
@@ -318,7 +318,7 @@ def test_wait_does_not_wait_for_what_nobody_can_see(api: SmallApi, tmp_path: Pat
     del api.objects["statefulsets"]
     half = run_to(api, tmp_path, "wait", "exp1", "--format", "json")
     assert json.loads(half.stderr)["error"] == "ClusterError"
-    assert "half deleted" in half.stderr
+    assert "partly deleted" in half.stderr
 
 
 def test_wait_says_when_the_release_goes_away(api: SmallApi, tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ def test_control_c_is_quiet(api: SmallApi, tmp_path: Path, command: list[str]) -
         ({"refused": {"statefulsets": 403, "pods": 403}}, "Forbidden", "could not find out whether"),
         ({"refused": {"statefulsets": 401}}, "Unauthorized", "cannot list statefulsets"),
         ({"refused": {"statefulsets": 503}}, "Unreachable", "HTTP 503"),
-        ({"raw": (200, "text/html", b"<h1>Log in</h1>")}, "ClusterError", "does not answer like a Kubernetes API"),
+        ({"raw": (200, "text/html", b"<h1>Log in</h1>")}, "ClusterError", "does not respond like a Kubernetes API"),
         ({"raw": (500, "", b"")}, "Unreachable", "HTTP 500"),
         ({"raw": (403, "text/html", b"<h1>proxy says no</h1>")}, "Forbidden", "proxy says no"),
         ({"port": 1}, "Unreachable", "onnection refused"),
@@ -397,8 +397,8 @@ def test_a_release_of_something_else_is_not_looked_at(api: SmallApi, tmp_path: P
     api.objects = {"statefulsets": api.objects["statefulsets"][:1]}
     done = run_to(api, tmp_path, "status", "exp1")
     assert (done.returncode, done.stdout) == (9, "")
-    assert "holds no training of trainchart" in done.stderr
-    assert "another kind of release, or half deleted" in done.stderr
+    assert "contains no training of trainchart" in done.stderr
+    assert "another kind of release, or partly deleted" in done.stderr
 
 
 def test_a_release_elsewhere_is_pointed_at(api: SmallApi, tmp_path: Path) -> None:
@@ -507,7 +507,7 @@ def test_run_that_only_warns_says_what_to_check(api: SmallApi, tmp_path: Path) -
     api.logs = {"exp1-mnist-worker-0": "".join(lines)}
     why = run_to(api, tmp_path, "why", "exp1").stdout
     assert "If its steps do not take that long, and the notes below do not explain it, one of its tasks hangs" in why
-    assert "warning: batch 4 is empty, skipped. No step came meanwhile: correct what it warns about" in why
+    assert "warning: batch 4 is empty, skipped. No step came meanwhile: fix what it warns about" in why
 
 
 def test_a_volume_that_few_nodes_reach_is_named(api: SmallApi, tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ def test_a_resumed_run_forgets_its_values_when_told_to(kept_run: Path) -> None:
 
 
 def test_resumed_run_without_any_file_says_it_starts_over(kept_run: Path) -> None:
-    warning = "note: the start before left no file in a volume, so this one trains from step 0"
+    warning = "note: the previous start left no file in a volume, so this one trains from step 0"
     (kept_run / "ckpt-1.index").touch()
     assert warning not in run(kept_run, *RESUME).stderr
     (kept_run / "empty").mkdir()

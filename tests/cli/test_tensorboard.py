@@ -105,7 +105,7 @@ def test_what_is_not_clear_is_refused(runs: Path, tmp_path: Path, arguments: tup
 
 def test_local_runs_and_releases_are_not_mixed(runs: Path, tmp_path: Path, api: SmallApi) -> None:
     code, output = refuse(("tensorboard", "mnist-1", "exp", f"--runs-dir={runs}"), tmp_path, api)
-    assert code == 2 and "exp is no local run, and others are" in output
+    assert code == 2 and "exp is not a local run, but others are" in output
 
 
 @pytest.mark.parametrize("command", ["tensorboard", "notebook"])

@@ -101,7 +101,7 @@ def test_top_prints_plain_keys_as_json(api: SmallApi, told: dict[str, Any], tmp_
         "gpus": {},
     }
     assert [pod["cpu"] for pod in document["pods"]] == [0.5, None, None, None]
-    assert "this cluster has no metrics API that answers (metrics-server serves one)" in document["notes"]
+    assert "this cluster has no working metrics API (metrics-server provides one)" in document["notes"]
     assert "exp1-mnist-ps-0: no answer within 4 seconds" in document["notes"]
 
 
@@ -110,8 +110,8 @@ def test_top_says_that_launchers_may_not_be_asked(api: SmallApi, tmp_path: Path)
     done = run_to(api, tmp_path, "top")
     assert (done.returncode, done.stderr) == (0, "")
     *_, first, second = done.stdout.splitlines()
-    assert first == "note: this cluster has no metrics API that answers (metrics-server serves one)"
-    assert second.startswith(f"note: launchers in {NAMESPACE} may not be asked: ")
+    assert first == "note: this cluster has no working metrics API (metrics-server provides one)"
+    assert second.startswith(f"note: launchers in {NAMESPACE} cannot be queried: ")
     shown = done.stdout.splitlines()[1].split()
     assert shown == ["exp1-mnist-chief-0", "chief", "-", "2.00", "-", "8.0", "GiB", "-", "-"]
 
@@ -169,4 +169,4 @@ def test_pods_beyond_the_time_limit_are_not_asked(
     api: SmallApi, told: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(top, "_ASK_SECONDS", -1.0)
-    assert call(api, tmp_path).count("some pods were not asked") == 1
+    assert call(api, tmp_path).count("some pods were not queried") == 1

@@ -194,9 +194,9 @@ def test_a_user_without_rights_is_told_which(doctor: Doctor, tmp_path: Path) -> 
     found = dataclasses.replace(doctor, access=user, folder=tmp_path)
     results = found.examine(code=6)
     told = {(each["check"], each["outcome"]): each["message"] for each in results}
-    assert "you may not" in told["rights", "failed"]
-    assert told["objects", "failed"].startswith("you may not create 16 objects: ")
-    assert "you may not list nodes" in told["fit", "unknown"]
+    assert "you are not allowed to" in told["rights", "failed"]
+    assert told["objects", "failed"].startswith("you are not allowed to create 16 objects: ")
+    assert "you are not allowed to list nodes" in told["fit", "unknown"]
 
 
 def test_whoever_administers_the_namespace_may_install(doctor: Doctor, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_launchers_report_use_without_a_metrics_api(release: Release) -> None:
     assert pods["worker-0"]["cpu"] > pods["chief-0"]["cpu"] >= 0
     assert (pods["ps-0"]["cpuRequest"], pods["ps-0"]["memoryLimitBytes"]) == (0.01, 64 << 20)
     assert 24 << 20 < pods["ps-0"]["memoryBytes"] <= 64 << 20
-    assert "this cluster has no metrics API that answers (metrics-server serves one)" in found["notes"]
+    assert "this cluster has no working metrics API (metrics-server provides one)" in found["notes"]
     print(trainchart(release.access, release.namespace, "top", "exp1"))
 
 
@@ -70,7 +70,7 @@ def test_a_user_without_port_forward_sees_requests_and_why(release: Release, tmp
     user = make_user(release.access, release.namespace, "reader", "view", tmp_path)
     found = read_top(release, user)
     assert [(pod["cpu"], pod["cpuRequest"]) for pod in found["pods"]] == [(None, 0.01)] * 4
-    assert any("may not be asked" in note and "portforward" in note for note in found["notes"])
+    assert any("cannot be queried" in note and "portforward" in note for note in found["notes"])
 
 
 @pytest.mark.long

@@ -132,7 +132,7 @@ def test_repository_credentials_stay_with_its_host(host: str) -> None:
     elsewhere = access("charts.example.com")
     (answer,) = ask_for_images({}, rendering(image), elsewhere)
     assert isinstance(answer.error, RepositoryUnauthorized)
-    with pytest.raises(RepositoryUnauthorized, match="could not be asked"):
+    with pytest.raises(RepositoryUnauthorized, match="could not be queried"):
         require_images({}, rendering(image), elsewhere)
 
 

@@ -263,7 +263,7 @@ def test_program_is_paused_while_storage_does_not_answer(make_twin, way):
     (pod.folder / "go").touch()
     code, stderr = end(process)
     assert code == 0 and pod.message.attempt == 1
-    assert "program paused so that two pods cannot write" in stderr and "the program goes on" in stderr
+    assert "program paused so that two pods cannot write" in stderr and "the program continues" in stderr
     assert "halted" not in stderr
 
 

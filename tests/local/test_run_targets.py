@@ -161,7 +161,7 @@ def test_code_that_is_not_there_is_explained(tmp_path: Path) -> None:
     done = run(tmp_path, str(_CHART))
     assert done.returncode == 10
     assert "program-missing" in done.stderr
-    assert f"The code was looked for in {tmp_path}: name its folder with --code" in done.stderr
+    assert f"The code was expected in {tmp_path}: set its folder with --code" in done.stderr
 
 
 def test_why_gives_the_advice_of_the_run(tmp_path: Path) -> None:

@@ -140,7 +140,9 @@ def open_checkpoints(address: RunAddress, options: HelperOptions, tell: Tell) ->
         return _Folder(Path(target), None, tell)
     if not is_configured(os.environ):
         find_local_run(address)
-        raise ToolError(f"{target!r} is neither a folder nor a local run", hint="a folder in the current one is ./NAME")
+        raise ToolError(
+            f"{target!r} is neither a folder nor a local run", hint="for a folder in the current one, write ./NAME"
+        )
     find_local_run(address)
     tell(f"note: no local run {target} in {runs_folder}, and no folder; looking on the cluster")
     return open_release(place, target, options, tell)
@@ -162,7 +164,7 @@ def _find_checkpoints(run: Path) -> Path:
     if len(found) == 1:
         return found[0]
     raise ToolError(
-        f"the run {run.name} keeps no checkpoints", hint=f"name the folder; its claims are in {run / _CLAIMS}"
+        f"the run {run.name} keeps no checkpoints", hint=f"give the folder; its claims are in {run / _CLAIMS}"
     )
 
 

@@ -25,7 +25,7 @@ def read_reports(names: Sequence[str], place: Place, runs_folder: Path) -> list[
     if len(names) < 2:
         raise UsageError("compare needs at least two runs", hint="see: trainchart list")
     if "" in names:
-        raise UsageError("the name of a run is empty", hint="is a variable not set?")
+        raise UsageError("the name of a run is empty", hint="is a variable unset?")
     reports, refused = [], []
     for name in names:
         try:
@@ -61,5 +61,5 @@ def _refuse_doubles(names: Sequence[str], reports: Sequence[Report]) -> None:
             words = (
                 f"{name!r} is given twice" if known[run] == name else f"{known[run]!r} and {name!r} are the same run"
             )
-            raise UsageError(words, hint="name each run once")
+            raise UsageError(words, hint="give each run once")
         known[run] = name

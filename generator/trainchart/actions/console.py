@@ -336,7 +336,7 @@ def open_console(scope: Scope, host: str, port: int, *, opens_browser: bool, tel
     """
     if not is_loopback(host):
         raise UsageError(
-            f"--host: {host!r} is not an address of this machine alone, such as 127.0.0.1 or ::1",
+            f"--host: {host!r} is not a loopback address, such as 127.0.0.1 or ::1",
             hint="from another machine: ssh -L 8080:127.0.0.1:8080 THIS-MACHINE, with --port 8080 here",
         )
     require_server()

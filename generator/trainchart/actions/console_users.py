@@ -107,7 +107,7 @@ def read_reviewed_user(api: KubernetesApi) -> str:
 
 def _check_user(api: KubernetesApi, user: str) -> None:
     if read_reviewed_user(api) != user:
-        raise Unauthorized("the token is another user's now")
+        raise Unauthorized("the token now belongs to another user")
 
 
 def _parse_origin(text: str) -> str:

@@ -100,7 +100,7 @@ def _is_set(each: Object) -> bool:
 def _local_equivalent(report: Report, verb: Verb) -> str:
     """Return what to do with a local run instead of `verb`."""
     if verb is Verb.suspend:
-        return "it has ended and holds nothing" if report.is_over else f"trainchart stop {report.address}"
+        return "it has ended and holds no resources" if report.is_over else f"trainchart stop {report.address}"
     again = report.resume_command
     if verb is Verb.resume and not report.is_over:
         return "it is running"

@@ -95,7 +95,7 @@ def _require_values(files: Mapping[str, bytes]) -> None:
         parse_mapping(files.get(VALUES_FILE, b"").decode(errors="replace"))
     except YamlError as error:
         raise ToolError(
-            f"{VALUES_FILE} of the other chart cannot be read: {error}", hint="repair it, or generate it again"
+            f"{VALUES_FILE} of the other chart cannot be read: {error}", hint="fix it, or generate it again"
         ) from error
 
 
@@ -151,7 +151,7 @@ def _read_old(name: str, against: Against, environment: Mapping[str, str]) -> _O
     if against.repository is not None and against.text and not is_chart_version(against.text):
         raise UsageError(
             f"--from names a repository, and --against {against.text} is not a version in it",
-            hint="compare with one of them: give --from and a version such as 1.4.0, or --against alone",
+            hint="compare with one of them: use --from and a version such as 1.4.0, or --against alone",
         )
     if against.repository is None and against.text and Path(against.text).exists():
         files = read_chart_files(Path(against.text), is_compared=True)

@@ -101,7 +101,11 @@ def examine(request: Request, tell: Callable[[str], None]) -> Iterator[Result]:
     yield from _examine_room(cluster, complete)
     yield from _examine_queue(cluster, rendering)
     if claims is None:
-        yield Result(storage.CHECK, UNKNOWN, "you may not list the claims of the namespace, so they are not checked")
+        yield Result(
+            storage.CHECK,
+            UNKNOWN,
+            "you are not allowed to list the claims of the namespace, so they are not checked",
+        )
         found: list[Result] = []
     else:
         is_installed = any(name.startswith("StatefulSet ") for name in there)
@@ -192,7 +196,7 @@ def _examine_admission(
             admission.OBJECTS,
             FAILED,
             f"the cluster does not know {list_names(unknown)}",
-            "install what brings this kind, or leave the objects out",
+            "install what provides this kind, or leave the objects out",
         )
     yield from admission.check_objects(trials)
     review = {
@@ -274,7 +278,7 @@ def _examine_quota(
 ) -> Iterator[Result]:
     quotas = _list(cluster.api, kubernetes_api.QUOTAS, cluster.namespace)
     if quotas is None:
-        yield Result(quota.CHECK, UNKNOWN, "you may not list the ResourceQuotas of the namespace")
+        yield Result(quota.CHECK, UNKNOWN, "you are not allowed to list the ResourceQuotas of the namespace")
         return
     there = set(map(name_of, cluster.claims))
     missing = [need for need in needs if need.claim not in there]
@@ -287,7 +291,8 @@ def _examine_room(cluster: Cluster, groups: Sequence[PodGroup]) -> Iterator[Resu
         yield Result(
             "fit",
             UNKNOWN,
-            "whether the pods find nodes is not known: you may not list nodes and the pods of all namespaces",
+            "it is not known whether there are nodes for the pods: you are not allowed to list nodes and the pods "
+            "of all namespaces",
         )
         return
     yield from check_gpus(groups, room)
@@ -302,13 +307,13 @@ def _examine_queue(cluster: Cluster, rendering: Rendering) -> Iterator[Result]:
         found = cluster.api.list_objects(LOCAL_QUEUES, cluster.namespace, fields=f"metadata.name={name}")
     except NotFound:
         yield Result(
-            "queue", FAILED, "run.queue is set, and the cluster has no Kueue", "install Kueue, or leave it empty"
+            "queue", FAILED, "run.queue is set, but the cluster has no Kueue", "install Kueue, or leave it empty"
         )
     except Forbidden as error:
         yield Result("queue", UNKNOWN, error.message, error.hint)
     else:
         is_there = bool(found)
-        what = "is there" if is_there else f"is not there in {cluster.namespace}"
+        what = "is there" if is_there else f"does not exist in {cluster.namespace}"
         yield Result(
             "queue",
             OK if is_there else FAILED,

@@ -238,7 +238,7 @@ def _require_same_parts(plan: ImageBuildPlan, found: PublishedImage) -> None:
         raise VersionConflict(
             f"{plan.reference} is already in the registry, and is a different image",
             hint="a tag must always name the same image: use --tag content, or change image.tag in the model spec",
-            problems=(Problem(what or "it does not say what it was made from", f"{plan.repository}@{found.digest}"),),
+            problems=(Problem(what or "it does not say what it was built from", f"{plan.repository}@{found.digest}"),),
         )
 
 

@@ -152,7 +152,7 @@ def _choose_names(trainings: Sequence[Training], wanted: str) -> list[str]:
             )
         if names.count(name) > 1:
             raise UsageError(
-                f"several trainings of the input would be called {name}", hint="import them one by one, with --name"
+                f"several trainings of the input would be called {name}", hint="import them one at a time, with --name"
             )
     return names
 
@@ -172,7 +172,7 @@ def _draft(training: Training, choices: Choices, project: Project, packs: tuple[
     source = f"the {training.kind} in {shown}"
     spec_text = _require_generates(tree, spec, source, packs, training)
     if secret := find_secret_content(str(spec), spec_text.encode()):
-        training.ledger.note(f"{spec}:{secret.line} {secret.reason}: take it out, and name a Secret in env instead")
+        training.ledger.note(f"{spec}:{secret.line} {secret.reason}: remove it, and use a Secret in env instead")
     ledger = training.ledger
     model = ImportedModel(
         name, training.kind, tree["strategy"], spec, tuple(ledger.carried), tuple(ledger.left), tuple(ledger.notes)

@@ -86,7 +86,7 @@ def init_model(request: InitRequest) -> NewFiles:
     spec_text = render_spec(replace(model, decided=_find_decided(render_spec(model), spec, read_packs(project))))
     notes = list(facts.notes)
     if request.script is not None and (copies := code.describe_copies(strategy, spec_text)):
-        notes.append(f"{copies}; see strategies in the documentation, or take --strategy single")
+        notes.append(f"{copies}; see strategies in the documentation, or use --strategy single")
     if project.folder != Path():
         notes.append(f"this is part of the project {project.folder.resolve()}")
     if schema.is_file() and read_text(schema) != schema_text:

@@ -155,7 +155,7 @@ class ReleaseInstaller:
         problems = {name: list(texts) for name, texts in read.problems.items()}
         problems |= _check_names(typed)
         if typed.seen and typed.seen != chart.seen:
-            problems[NOWHERE] = ["The chart has changed since this form was made. Check the values again."]
+            problems[NOWHERE] = ["The chart has changed since this form was created. Check the values again."]
         text = dump_mapping(read.changed) if read.changed else ""
         name = _SOME_NAME if RELEASE in problems else typed.release
         try:
@@ -209,7 +209,7 @@ class ReleaseInstaller:
     def _find(self, key: str) -> _Source:
         source = self._fetched.get(key) or _find_local()[0].get(key)
         if source is None:
-            raise NotFound(f"{key!r:.120} is not one of the charts that are offered", hint="choose the chart again")
+            raise NotFound(f"{key!r:.120} is not one of the offered charts", hint="choose the chart again")
         return source
 
 
@@ -238,7 +238,7 @@ def _find_local() -> tuple[dict[str, _Source], list[str]]:
             break
         # A link of the project's charts may lead anywhere.
         if not str(path).isprintable() or not path.resolve().is_relative_to(root):
-            notes.append(f"{str(path)!r} is not offered: it leads outside of the project")
+            notes.append(f"{str(path)!r} is not offered: it leads outside the project")
             continue
         try:
             file = _read_chart_file(path)

@@ -71,7 +71,8 @@ def init_pack(name: str) -> NewPack:
     """
     if not is_model_name(name):
         raise UsageError(
-            f"{name!r} cannot be a pack's name: lower-case letters, digits and dashes, at most 40, a letter first",
+            f"{name!r} cannot be a pack's name: at most 40 lower-case letters, digits and dashes, starting with a "
+            "letter",
             hint="for example platform or acme-ml",
         )
     project = find_project()

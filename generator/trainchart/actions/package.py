@@ -94,7 +94,7 @@ def _require_same_identity(path: Path, archive: ChartArchive) -> None:
     if there != archive.identity:
         raise ToolError(
             f"{path} holds {archive.name} {archive.version} with different content",
-            hint="a version always has the same content: raise `version` in the model spec, or move that archive away",
+            hint="a version always has the same content: raise `version` in the model spec, or move that archive",
             problems=(Problem(f"there sha256:{there}, here sha256:{archive.identity}"),),
         )
 
@@ -132,7 +132,8 @@ def require_no_secrets(files: Mapping[str, bytes]) -> None:
     if left:
         raise ChecksFailed(
             "the chart holds passwords or keys, which everyone who pulls it can read",
-            hint=f"a waiver of {_SECRETS_RULE}, in {WAIVER_FILE} of the chart's folder, says why a file is intentional",
+            hint=f"if a file is intentional, add a waiver of {_SECRETS_RULE} with the reason to {WAIVER_FILE} of the "
+            "chart's folder",
             problems=tuple(
                 Problem(each.message, f"{each.path}:{each.line}" if each.line else each.path, each.hint)
                 for each in left

@@ -216,8 +216,8 @@ def _changelog(files: Mapping[str, bytes]) -> str:
 def _require_living(name: str, last: tuple[str, Mapping[str, bytes]], options: ReleaseOptions) -> None:
     if parse_chart_file(last[1]).data.get("deprecated") is True and options.at_least is Bump.none:
         raise PlanError(
-            f"{name} is deprecated since {last[0]}",
-            hint="to take that back, release it with --bump patch, minor or major",
+            f"{name} has been deprecated since {last[0]}",
+            hint="to undo that, release it with --bump patch, minor or major",
         )
 
 

@@ -54,7 +54,7 @@ _ARCHIVES = (".tgz", ".tar.gz")
 DEFAULT_NAMESPACE = "default"
 _MISREAD_SECONDS = 5.0
 """Processor time for the notes about one values file."""
-_STARTS_OVER = "the start before left no file in a volume, so this one trains from step 0"
+_STARTS_OVER = "the previous start left no file in a volume, so this one trains from step 0"
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _keep(folder: Path, plan: LocalPlan, record: Mapping[str, Any], result: RunR
         release_folder.write_record(folder / release_folder.RESULT_FILE, body)
     except ToolError as err:
         # A disk that is full by now must not hide how the training ended.
-        keeper.show_event(f"the result is not recorded: {err.message}")
+        keeper.show_event(f"the result was not recorded: {err.message}")
     keeper.finish(result.verdict)
 
 
@@ -323,7 +323,9 @@ def _find_code(request: RunRequest, target: Target, rendering: Rendering) -> Fou
         return FoundCode(request.code.absolute())
     code = target.code or recall_image_code(target.chart, target.chart_name, rendering)
     if not code.folder.is_dir():
-        raise ToolError(f"the code folder {code.folder} is not there", hint="say where it is now: --code FOLDER")
+        raise ToolError(
+            f"the code folder {code.folder} is not there", hint="give its current folder with --code FOLDER"
+        )
     return code
 
 

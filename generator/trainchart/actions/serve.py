@@ -211,7 +211,9 @@ class _Watch:
         if seen:
             self.server.kill()
         else:
-            self.observer.show_event("draining: requests in flight are finished; Ctrl-C again ends the server at once")
+            self.observer.show_event(
+                "draining: requests in flight are finished; Ctrl-C again ends the server immediately"
+            )
             self.server.terminate()
 
     def _look(self) -> None:
@@ -253,7 +255,7 @@ def _explain_end(code: int, lines: tuple[str, ...]) -> ToolError:
     if code == -signal.SIGKILL:
         return ToolError("the model server was killed", hint="this machine may have too little memory for the model")
     how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-    last = next((line.strip()[:_LONGEST_LINE] for line in reversed(lines) if line.strip()), "it has printed nothing")
+    last = next((line.strip()[:_LONGEST_LINE] for line in reversed(lines) if line.strip()), "it printed nothing")
     return ToolError(f"the model server {how}: {last}", hint="see its output above; --verbose shows all of it")
 
 

@@ -51,7 +51,7 @@ def find_local_runs(request: LocalRequest) -> list[Path] | None:
         return [run for run in found if run is not None]
     if len(missing) < len(found):
         raise UsageError(
-            f"{missing[0]} is no local run, and others are",
+            f"{missing[0]} is not a local run, but others are",
             hint="one TensorBoard shows runs of one place; --namespace always means releases on a cluster",
         )
     return None

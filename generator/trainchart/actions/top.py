@@ -85,9 +85,9 @@ def _read_metrics(api: KubernetesApi, namespace: str) -> tuple[Mapping[PodKey, U
     try:
         return parse_pod_metrics(api.list_objects(POD_METRICS, namespace)), []
     except (NotFound, Unreachable):
-        return {}, ["this cluster has no metrics API that answers (metrics-server serves one)"]
+        return {}, ["this cluster has no working metrics API (metrics-server provides one)"]
     except Forbidden as error:
-        return {}, [f"the metrics API may not be asked: {error.message}"]
+        return {}, [f"the metrics API cannot be queried: {error.message}"]
 
 
 def _key(line: PodLine) -> PodKey:
@@ -143,14 +143,14 @@ class _Launchers:
         if namespace in self._refused:
             return None
         if time.monotonic() > self._deadline:
-            self._failures[key] = f"some pods were not asked within {_ASK_SECONDS:.0f} s"
+            self._failures[key] = f"some pods were not queried within {_ASK_SECONDS:.0f} s"
             return None
         try:
             port = find_status_port(self.objects[key])
             return parse_launcher_use(read_pod_page(self.api, namespace, name, port, f"/status?{USE_QUERY}"))
         except Forbidden as error:
             # Others of the threads may have asked meanwhile.
-            self._refused.setdefault(namespace, f"launchers in {namespace} may not be asked: {error.message}")
+            self._refused.setdefault(namespace, f"launchers in {namespace} cannot be queried: {error.message}")
         except ClusterError as error:
             self._failures[key] = error.message if name in error.message else f"{name}: {error.message}"
         return None

@@ -124,13 +124,14 @@ def verify_chart(chart: str, options: VerifyOptions) -> Verified:
 def _advise(given: _Given, lock: Lock | None, spec: Path) -> str:
     """Return what to do about a chart that is not what its spec gives."""
     if given.archive is not None:
-        return "package or release it again from its spec, with the trainchart that made it"
+        return "package or release it again from its spec, with the trainchart version that generated it"
     again, name = f"trainchart generate {name_model(spec)}", parse_chart_file(given.files).name
     if (made := load_spec(spec).name) != name:
         return f"{again} makes {made}; remove {given.called}, or give the spec the name {name} again"
     if lock is not None and all(drift.kind is DriftKind.missing for drift in find_drift(lock, given.files)):
         return f"bring the chart up to date: {again}"
-    return f"move manual changes into {spec}, then run {again} --overwrite, with the trainchart that made the chart"
+    overwrite = f"{again} --overwrite, with the trainchart version that generated the chart"
+    return f"move manual changes into {spec}, then run {overwrite}"
 
 
 def _ask_for_images(files: Mapping[str, bytes], options: VerifyOptions) -> tuple[ImageAnswer, ...]:
@@ -170,7 +171,7 @@ def _regeneration_problems(
     if changed and made_by and made_by != __version__:
         yield Problem(f"trainchart {made_by} made it, and this is {__version__}")
     if changed and made_from and made_from != hashlib.sha256(located.text.encode()).hexdigest():
-        yield Problem("the spec is not the one that it was made from", where=str(spec))
+        yield Problem("the spec is not the one that it was generated from", where=str(spec))
     yield from (Problem("is not what the model spec gives", where=path) for path in changed)
 
 

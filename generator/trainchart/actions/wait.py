@@ -43,7 +43,7 @@ def wait_for_end(look: Look, timeout_seconds: float | None, tell: Callable[[str]
                 raise NotFound(f"{report.key.release} no longer exists: {error.message}", hint=error.hint) from error
             if time.monotonic() - silent_since > _patience(error):
                 raise
-            tell(f"no answer for {describe_seconds(time.monotonic() - silent_since)}, trying again: {error.message}")
+            tell(f"no response for {describe_seconds(time.monotonic() - silent_since)}, trying again: {error.message}")
         else:
             if report.is_over:
                 return report
@@ -54,7 +54,7 @@ def wait_for_end(look: Look, timeout_seconds: float | None, tell: Callable[[str]
         if timeout_seconds is not None and time.monotonic() - start >= timeout_seconds:
             raise NotInTime(
                 f"not over within {describe_seconds(timeout_seconds)}: {headline(report)}",
-                hint=f"the run goes on; see: trainchart status {report.address}",
+                hint=f"the run continues; see: trainchart status {report.address}",
             )
         pause = (
             LOCAL_POLL_SECONDS if report.origin == LOCAL else POLL_SECONDS + len(report.pods or ()) / PODS_PER_SECOND

@@ -66,7 +66,7 @@ def _refuse_release(report: Report, installed: HelmRelease) -> Change | None:
     if not _has_controller(run):
         return Change(
             refusal=f"{name} has no run controller (run.controller.enabled=false), so nothing would act on it",
-            hint="helm uninstall ends it; its checkpoints stay where their claim is kept",
+            hint="helm uninstall ends it; its checkpoints are kept if their claim is",
         )
     return None
 

@@ -202,7 +202,7 @@ def _find_stuck_claims(report: Report, seen: Snapshot) -> Iterator[str]:
         if users[name] and not told:
             yield (
                 f"the claim {name} is being deleted, which cannot be undone: {list_names(users[name])} still "
-                f"{'uses' if len(users[name]) == 1 else 'use'} it ({_PROTECTION}), and its data are lost with the last "
+                f"{'uses' if len(users[name]) == 1 else 'use'} it ({_PROTECTION}), and its data is lost with the last "
                 f"such pod. {CLAIM_DELETED.hint}"
             )
         elif not users[name] and others and is_overdue(each, report.now):

@@ -29,9 +29,7 @@ _BURST_SECONDS = 2.0
 _NO_SPACE = "No space left on device"
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAIN = re.compile(rf"{re.escape(_TRACEBACK)}|^During handling of the above|^The above exception was the direct")
-_MEANWHILE = (
-    ". No step came meanwhile: correct what it warns about first, since the program may skip its steps because of it"
-)
+_MEANWHILE = ". No step came meanwhile: fix what it warns about first: the program may be skipping steps because of it"
 _ATTEMPT_ENDED = re.compile(r"^trainchart-launcher: .*\battempt \d+ ended")
 _THREAD = re.compile(r"Exception in thread [^:]+")
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")

@@ -17,11 +17,11 @@ def describe_failure(name: str, nodes: Objects) -> str:
         return ""
     node = next((each for each in nodes if name_of(each) == name), None)
     if node is None:
-        return f"{name} is not part of the cluster any more"
+        return f"{name} is no longer part of the cluster"
     since = find_silence(node)
     return (
-        f"{name} is NotReady since {since} (kubectl describe node {name} shows why; only if its machine is off for "
-        f"good: kubectl taint nodes {name} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute)"
+        f"{name} has been NotReady since {since} (kubectl describe node {name} shows why; only if its machine is gone "
+        f"for good: kubectl taint nodes {name} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute)"
         if since
         else ""
     )
@@ -41,7 +41,7 @@ def describe_closure(node: Object, pod: Object) -> str:
     if section(node, "spec").get("unschedulable"):
         return f"{name} is cordoned (kubectl uncordon {name})"
     if since:
-        return f"{name} is NotReady since {since} (kubectl describe node {name} shows why)"
+        return f"{name} has been NotReady since {since} (kubectl describe node {name} shows why)"
     taint = find_closing_taint(section(pod, "spec"), node)
     if taint is None:
         return ""

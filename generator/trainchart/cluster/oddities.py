@@ -40,8 +40,8 @@ _OFTEN = 2
 _HINTS = {POD_DELETED.name: "Find out who or what keeps deleting it: a person, a script, an autoscaler."}
 """What to do where it happens again and again, if that is not what to do the first time."""
 _OF_EVALUATORS = (
-    "An evaluator ends once it has evaluated the checkpoint of the last step; if that was never saved, it waits in "
-    "vain. "
+    "An evaluator ends once it has evaluated the checkpoint of the last step; if that was never saved, it waits "
+    "forever. "
 )
 _RESTORED = re.compile(
     r"^(?!trainchart-launcher: )"
@@ -133,7 +133,8 @@ def _find_repeated_losses(report: Report, *, is_scaled: bool) -> Iterator[str]:
         advised.add(cause)
         yield (
             f"{name} was {_describe_loss(cause)} {len(incidents)} times since {describe_time(first.at)}: {same}: "
-            f"{(last.error or CAUSES[cause].sentence).rstrip('.')}; it is recreated, and the run goes on{until}{words}"
+            f"{(last.error or CAUSES[cause].sentence).rstrip('.')}; it is recreated, and the run "
+            f"continues{until}{words}"
         )
 
 
@@ -161,8 +162,8 @@ def _find_awaited_end(report: Report, sets: Sequence[RoleSet]) -> Iterator[str]:
     advice = _OF_EVALUATORS if any(task.startswith(EVALUATOR) for task in late) else ""
     yield (
         f"waits for {names} until {describe_time(until)}: {leader[0]} has succeeded{step}, and the pods keep what they "
-        f"hold until {names} has ended, too, or run.evaluatorGrace is over. {advice}To end the run now: trainchart "
-        f"stop {report.address}, or helm upgrade with a shorter run.evaluatorGrace"
+        f"hold until {names} has ended as well, or run.evaluatorGrace has expired. {advice}To end the run now: "
+        f"trainchart stop {report.address}, or helm upgrade with a shorter run.evaluatorGrace"
     )
 
 

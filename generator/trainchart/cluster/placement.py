@@ -19,7 +19,7 @@ _CLOSED = ("were unschedulable", "had untolerated taint")
 _SEE_NODES = (
     "kubectl get nodes shows which is cordoned (kubectl uncordon NODE) or not ready, kubectl describe node its taints"
 )
-_ADVICE = "free what the pod needs there, or move the data; room on other nodes is of no use"
+_ADVICE = "free what the pod needs there, or move the data; room on other nodes does not help"
 
 
 def find_homeless(report: Report, seen: Snapshot) -> list[Object]:
@@ -73,7 +73,7 @@ def _describe_tie(pod: Object, message: str, nodes: Sequence[str] = (), closed: 
 def _describe_absence(pod: Object, volumes: dict[str, Object]) -> str:
     ties = list_names([f"claim {claim}: {words}" for claim, each in volumes.items() if (words := _word_tie(each))])
     return (
-        f"no node reaches the volumes of {name_of(pod)} ({ties}): if such a node was removed, its data are lost unless "
+        f"no node reaches the volumes of {name_of(pod)} ({ties}): if such a node was removed, its data is lost unless "
         "it comes back; otherwise give the pod claims that one node can reach"
     )
 

@@ -125,7 +125,9 @@ def _name_secrets(spec: Object, error: str) -> Iterator[str]:
         it = "it" if len(named) == 1 else "the Secret whose value has expired or is wrong"
         cure = f"put a new value into {it}"
         if _OF_HEADERS.search(error):
-            cure = "a value that ends with a line break is no HTTP header; put it in without one (echo -n, printf)"
+            cure = (
+                "a value that ends with a line break is not a valid HTTP header; store it without one (echo -n, printf)"
+            )
         yield f"Its credentials come from {list_names(named[:_SHOWN])}: {cure}."
 
 
@@ -199,7 +201,7 @@ def _name_near_variable(spec: Object, error: str) -> Iterator[str]:
     given = [str(entry.get("name")) for entry in items_of(_find_training(spec), "env")]
     if wanted and wanted[1] not in given:
         for name in difflib.get_close_matches(wanted[1], given, n=1, cutoff=0.8):
-            yield f"The program looks for {wanted[1]}, but is given {name}: one of them may be a typo."
+            yield f"The program looks for {wanted[1]}, but gets {name}: one of them may be a typo."
 
 
 def _name_aliases(spec: Object) -> Iterator[str]:

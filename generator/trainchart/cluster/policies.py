@@ -81,7 +81,7 @@ def explain_by_policies(report: Report, seen: Snapshot, policies: Objects) -> Re
     blockade = (
         f"{', and '.join(parts)}, see the notes. Have its owner admit that and what the program calls, or add a "
         "NetworkPolicy that does, since policies only add what is allowed (networkPolicy.restrictEgress, egress and "
-        "apiServer in the values have the chart add its own). Without that, starting or installing again does not help."
+        "apiServer in the values have the chart add its own). Until then, restarting or reinstalling does not help."
     )
     blockade = blockade[0].upper() + blockade[1:] if parts else ""
     return replace(report, remarks=(*known, *remarks), blockade=blockade)
@@ -267,9 +267,9 @@ def _find_cut_off_controllers(report: Report, seen: Snapshot, policies: Objects)
     for policy, pod in _list_cutting(report, seen, policies):
         yield _Limit(
             name_of(policy),
-            f"selects the run controller {pod} (Egress) and does not admit what is outside of the namespace, so "
-            "perhaps not the API server, without which the run controller neither records steps nor restarts or ends "
-            "the run",
+            f"selects the run controller {pod} (Egress) and does not admit traffic out of the namespace, so perhaps "
+            "not to the API server, without which the run controller neither records steps nor restarts or ends the "
+            "run",
             "the API server and the cluster's DNS to the run controller",
         )
 

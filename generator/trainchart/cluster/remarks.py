@@ -57,14 +57,16 @@ def find_remarks(
             "the run controller has not started this one yet"
         )
     if not sets and not isinstance(seen.sets, Unreadable):
-        remarks.append("its StatefulSets are gone: the release is half deleted; helm uninstall removes the rest")
+        remarks.append(
+            "its StatefulSets no longer exist: the release is partly deleted; helm uninstall removes the rest"
+        )
     remarks += find_mixed_builds(report, seen)
     remarks += _find_foreign_queue(seen)
     if any(each.is_deleting for each in sets):
         remarks.append("it is being deleted")
     remarks += _find_idle_controller(report, seen, record, sets, pods, controller)
     if report.phase in VERDICTS and controller.state == NO_CONTROLLER:
-        remarks.append("no run controller watches over it: its pods keep what they hold until helm uninstall")
+        remarks.append("no run controller supervises it: its pods keep what they hold until helm uninstall")
     elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
     remarks += _find_late_stop(report, pods)
@@ -97,9 +99,9 @@ def _find_foreign_queue(seen: Snapshot) -> Iterator[str]:
     queues = {label(each, KUEUE_LABEL) for each in listed(seen.sets)} - {""}
     if queues and listed(seen.jobs):
         yield (
-            f"Kueue queues each of its StatefulSets by itself, in queue {list_names(sorted(queues))}: its pods may not "
-            "start together. A LocalQueue named default queues everything in its namespace: ask its administrators "
-            "to rename it, and set run.queue to the new name"
+            f"Kueue queues each of its StatefulSets separately, in queue {list_names(sorted(queues))}: its pods may "
+            "not start together. A LocalQueue named default queues everything in its namespace: ask its "
+            "administrators to rename it, and set run.queue to the new name"
         )
 
 
@@ -140,7 +142,7 @@ def _find_idle_controller(
     if report.phase in ENDED_PHASES:
         return
     if controller.state == "missing":
-        yield "its run controller is gone: nothing ends or restarts this run until the next helm upgrade"
+        yield "its run controller no longer exists: nothing ends or restarts this run until the next helm upgrade"
     elif controller.state == "failed" and report.phase != STOPPING and not isinstance(seen.records, Unreadable):
         yield f"its run controller has given up, so nothing ends this run: {controller.problem}"
     elif controller.state == "held":
@@ -152,7 +154,7 @@ def _find_idle_controller(
     elif controller.state == "starting" and controller.problem:
         words = "" if controller.cause else f": {controller.problem}"
         as_of = f"; phase and step are as of {describe_time(record.state.updated)}" if record.state else ""
-        yield f"its run controller does not run, so nothing starts, restarts or ends this run{as_of}{words}"
+        yield f"its run controller is not running, so nothing starts, restarts or ends this run{as_of}{words}"
         unasked = [name for each in sets for name in each.unasked_pods] if report.phase == STARTING else []
         if unasked:
             verb = "has" if len(unasked) == 1 else "have"
@@ -176,7 +178,8 @@ def _find_unheard(
     words = f"{leader[0]} has succeeded, but the record does not say so ({end})"
     if controller.state != "running":
         yield (
-            f"{words}: the program is done, and only the verdict is missing; its run controller records it when it runs"
+            f"{words}: the program has finished, and only the verdict is missing; its run controller records it when "
+            "it runs"
         )
         return
     place = f"-n {report.key.namespace}"

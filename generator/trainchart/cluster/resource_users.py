@@ -45,8 +45,8 @@ def find_node_users(report: Report, pods: Objects) -> Iterator[str]:
     for resource in _find_lacking(report):
         if any(_exceeds_nodes(problem.message, resource) for problem in report.problems):
             yield (
-                f"no node has as much {resource} as a pod asks for, even without other pods, so freeing some is of no "
-                f"use: compare with Allocatable in kubectl describe nodes. Where {resource} is 0 or missing there, its "
+                f"no node has as much {resource} as a pod asks for, even without other pods, so freeing some does not "
+                f"help: compare with Allocatable in kubectl describe nodes. If {resource} is 0 or missing there, its "
                 "device plugin or driver has failed"
             )
         elif users := _describe_users(report, resource, on_nodes):
@@ -73,7 +73,7 @@ def find_hopeless_quotas(report: Report, owners: Iterable[Object]) -> Iterator[s
         if hard is not None and needed > hard:
             yield (
                 f"this release alone needs {_show(resource, Decimal(needed))} of {_show(resource, hard)} {resource} in "
-                f"the quota {quota}: waiting, or ending others, cannot help. Have the quota raised, or ask for less: "
+                f"the quota {quota}: waiting, or stopping others, cannot help. Have the quota raised, or request less: "
                 "fewer replicas, or smaller resources"
             )
 

@@ -174,7 +174,7 @@ def list_commands(server: ServerState, context: str) -> Iterator[tuple[str, str]
     place = f"--to {shlex.quote(server.name)} -n {shlex.quote(server.namespace)}"
     place += f" --context {shlex.quote(context)}" if context else ""
     yield "Serve the export of a release", f"trainchart promote RELEASE {place}"
-    yield "Roll back to the model that served before", f"trainchart promote {place} --rollback"
+    yield "Roll back to the model that was served before", f"trainchart promote {place} --rollback"
     yield "Show the history in a terminal", f"trainchart promote {place} --history"
 
 

@@ -41,7 +41,10 @@ def check_objects(trials: Sequence[Trial]) -> Iterator[Result]:
     forbidden = [each.name for each in every if _NO_RIGHT in each.refusal]
     if forbidden:
         yield Result(
-            OBJECTS, FAILED, f"you may not create {len(forbidden)} objects: {list_names(forbidden)}", _advise(_NO_RIGHT)
+            OBJECTS,
+            FAILED,
+            f"you are not allowed to create {len(forbidden)} objects: {list_names(forbidden)}",
+            _advise(_NO_RIGHT),
         )
     refused = [each for each in every if _NO_RIGHT not in each.refusal]
     for each in refused[:_MOST]:
@@ -69,7 +72,9 @@ def check_pods(trials: Sequence[Trial]) -> Iterator[Result]:
     # The controllers of Kubernetes make the pods, not the caller.
     forbidden = refused.pop(_NO_RIGHT, [])
     if forbidden:
-        yield Result(PODS, UNKNOWN, f"you may not create pods, so those of {list_names(forbidden)} were not tried")
+        yield Result(
+            PODS, UNKNOWN, f"you are not allowed to create pods, so those of {list_names(forbidden)} were not tried"
+        )
     for refusal, names in refused.items():
         yield Result(PODS, FAILED, f"pods of {list_names(names)}: {refusal}", _advise(refusal))
     if not refused and not forbidden:

@@ -24,7 +24,9 @@ def check_rights(kinds: Iterable[tuple[str, str]], rules: Sequence[Object], *, i
     lacking = [each for each in dict.fromkeys(wanted) if not _allows(rules, *each)]
     if lacking and is_complete:
         words = list_names([_word(*each) for each in lacking])
-        yield Result(CHECK, FAILED, f"you may not {words}", "ask an administrator for these rights in the namespace")
+        yield Result(
+            CHECK, FAILED, f"you are not allowed to {words}", "ask an administrator for these rights in the namespace"
+        )
     elif lacking:
         words = list_names([_word(*each) for each in lacking])
         yield Result(
@@ -33,7 +35,7 @@ def check_rights(kinds: Iterable[tuple[str, str]], rules: Sequence[Object], *, i
     reads = [each for each in _READS if not _allows(rules, *each)]
     if reads and is_complete:
         words = list_names([_word(*each) for each in reads])
-        yield Result(CHECK, UNKNOWN, f"status, why and logs will know less: you may not {words}")
+        yield Result(CHECK, UNKNOWN, f"status, why and logs will know less: you are not allowed to {words}")
     elif not lacking:
         yield Result(CHECK, OK, "you may install, upgrade, look at and uninstall the release")
 

@@ -100,7 +100,7 @@ def check_claims(
         elif need.claim in known:
             found = _check_left(need)
         elif classes is None:
-            what = f"you may not list StorageClasses, so the one of the claim {need.claim} was not looked at"
+            what = f"you are not allowed to list StorageClasses, so the one of the claim {need.claim} was not looked at"
             found = Result(CHECK, UNKNOWN, what)
         else:
             found = _check_class(need, classes, version)

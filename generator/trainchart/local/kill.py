@@ -49,5 +49,5 @@ def parse_kills(texts: Sequence[str], labels: Collection[str]) -> tuple[KillRequ
         else:
             requests.append(KillRequest(match["label"], float(match["amount"]) * _SECONDS[match["unit"]], match[0]))
     if problems:
-        raise refusal("the failures to inject do not fit this run", problems=tuple(problems))
+        raise refusal("the failures to inject do not match this run", problems=tuple(problems))
     return tuple(sorted(requests, key=lambda request: request.after_seconds))

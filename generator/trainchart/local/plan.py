@@ -161,7 +161,7 @@ def _check_sets(sets: Sequence[TrainingSet], notices: Notices, *, has_gpu: bool)
     doubled = sorted({role for role in roles if roles.count(role) > 1})
     if doubled:
         raise PlanError(
-            f"the chart holds several training runs ({', '.join(doubled)} twice), and a local run takes one",
+            f"the chart contains several training runs ({', '.join(doubled)} twice), but a local run takes only one",
             hint="switch the others off in the values, for example by `--set other.enabled=false`",
         )
     if sets and not any(item.replicas for item in sets):

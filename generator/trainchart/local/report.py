@@ -158,8 +158,8 @@ def hint_here(failure: Failure, plan: LocalPlan) -> str:
     if failure.cause == causes.MODULE_MISSING.name and module:
         return explain_missing(module[1], pod.argv[0])
     if failure.cause == causes.KERAS_MISSING.name:
-        return f"{explain_missing('tf_keras', pod.argv[0])} Or take TF_USE_LEGACY_KERAS out of `env`."
+        return f"{explain_missing('tf_keras', pod.argv[0])} Or remove TF_USE_LEGACY_KERAS from `env`."
     is_refused = failure.error.startswith("cannot start ") and ": no such program" not in failure.error
     if failure.cause == causes.PROGRAM_MISSING.name and not is_refused:
-        return f"The code was looked for in {pod.working_directory}: name its folder with --code."
+        return f"The code was expected in {pod.working_directory}: set its folder with --code."
     return failure.hint

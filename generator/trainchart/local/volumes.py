@@ -128,7 +128,7 @@ class _VolumePlanner:
         """Refuse a path that leads out of its folder, and a name that is a path: a run writes into its own."""
         if leads_out(path) or (is_name and (path in ("", ".") or "/" in path)):
             self.notices.refuse(
-                f"{what} of {self.pod.role} is {path!r}, which leads out of its folder",
+                f"{what} of {self.pod.role} is {path!r}, which leads outside its folder",
                 hint="Kubernetes would refuse this pod as well",
             )
 

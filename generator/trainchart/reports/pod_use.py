@@ -85,7 +85,7 @@ def find_notes(report: TopReport) -> list[str]:
         from_where.append("GPUs from the pods' launchers")
     notes = [*(["; ".join(from_where)] if from_where else []), *report.notes[:_REASONS_SHOWN]]
     more = len(report.notes) - _REASONS_SHOWN
-    return [*notes, *([f"{more} more pods could not be asked"] if more > 0 else [])]
+    return [*notes, *([f"{more} more pods could not be queried"] if more > 0 else [])]
 
 
 def describe_top(report: TopReport) -> dict[str, Any]:

@@ -150,7 +150,7 @@ FULL = "pods is forbidden: exceeded quota: team"
     [
         (make_pod(PULL), [], "", {}, ClusterError, "does not start: Back-off pulling image x"),
         (None, [make_event("Job", "helper", "FailedCreate", FULL)], "", {}, ClusterError, "exceeded quota: team"),
-        (None, [], "", ENDED, NotInTime, "the pod helper has not ended in 60 seconds"),
+        (None, [], "", ENDED, NotInTime, "the pod helper has not ended within 60 seconds"),
         (
             make_pod({"terminated": {"message": "no such file"}}),
             [],
@@ -215,7 +215,9 @@ def test_a_cluster_that_is_gone_for_a_moment_is_asked_again(monkeypatch: pytest.
         make_helper(Unsteady([gone] * 6, pods, {})).await_result()
 
 
-@pytest.mark.parametrize(("job", "words"), [({}, "was deleted meanwhile"), (ENDED, "has not ended in 60 seconds")])
+@pytest.mark.parametrize(
+    ("job", "words"), [({}, "was deleted in the meantime"), (ENDED, "has not ended within 60 seconds")]
+)
 def test_a_pod_that_goes_before_it_has_told_is_explained(
     monkeypatch: pytest.MonkeyPatch, job: dict[str, Any], words: str
 ) -> None:

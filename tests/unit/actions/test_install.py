@@ -53,7 +53,7 @@ def test_folders_and_archives_of_the_project_are_offered(project: Path) -> None:
 def test_no_other_path_is_opened(project: Path, key: str) -> None:
     (project / "charts" / "linked").symlink_to(project.parent / "outside")
     for call in (INSTALLER.open_chart, lambda name: INSTALLER.check(Typed(name, "exp-1", "team-a"))):
-        with pytest.raises(NotFound, match="is not one of the charts"):
+        with pytest.raises(NotFound, match="is not one of the offered charts"):
             call(key)
 
 

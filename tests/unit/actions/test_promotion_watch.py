@@ -163,6 +163,6 @@ def test_pods_whose_counts_make_no_sense_are_told(watch: Look) -> None:
 def test_an_api_server_that_is_away_is_waited_for(watch: Look) -> None:
     away = Unreachable("no answer")
     found, said, _ = watch([STARTS, away, away, DONE])
-    assert (found.failure, said.count("the API server does not answer, trying again: no answer")) == ("", 2)
+    assert (found.failure, said.count("the API server does not respond, trying again: no answer")) == ("", 2)
     with pytest.raises(Unreachable):
         watch([away], watch=Watch(600, 20, 0.01))

@@ -54,7 +54,7 @@ def test_a_result_that_is_not_a_number_is_told(folder: Path) -> None:
         ("saved_model/assets.extra/export.json", None, "the export has no export.json"),
         ("saved_model/assets.extra/export.json", "{", "export.json cannot be read"),
         ("saved_model/assets.extra/export.json", '{"step": true}', "does not say of which step the export is"),
-        ("evaluations.json", "{", "what the export is worth is not known: evaluations.json cannot be read"),
+        ("evaluations.json", "{", "the evaluation of the export is not known: evaluations.json cannot be read"),
         ("saved_model/assets.extra/export.json", "[]", "does not say of which step the export is"),
     ],
 )

@@ -75,7 +75,7 @@ def test_a_program_that_ends_while_it_starts_is_an_error() -> None:
     ended = {"exitCode": 1, "message": "No module named\ntensorboard", "finishedAt": "t1"}
     with pytest.raises(ClusterError, match="exit code 1: No module named tensorboard") as caught:
         make_viewer(Api([make_pod(ended=ended)])).await_ready()
-    assert "is r/mnist:1 one with what it needs?" in caught.value.hint
+    assert "does r/mnist:1 contain what it needs?" in caught.value.hint
 
 
 def test_a_pod_that_is_refused_is_named_with_the_reason() -> None:

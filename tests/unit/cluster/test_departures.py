@@ -81,8 +81,8 @@ def test_finalizer_is_named_though_an_eviction_is_the_problem() -> None:
 @pytest.mark.parametrize(
     ("nodes", "words"),
     [
-        ((make_node("node2", "Unknown"),), "its node node2 is NotReady since 2027-01-15 07:53:20 UTC (kubectl "),
-        ((make_node("node1"),), "its node node2 is not part of the cluster any more"),
+        ((make_node("node2", "Unknown"),), "its node node2 has been NotReady since 2027-01-15 07:53:20 UTC (kubectl "),
+        ((make_node("node1"),), "its node node2 is no longer part of the cluster"),
         ((make_node("node2"),), "it has no finalizer; check its volumes and its node node2: kubectl describe pod "),
         (Unreadable("nodes", "forbidden"), "it has no finalizer; check its volumes and its node node2: kubectl "),
     ],

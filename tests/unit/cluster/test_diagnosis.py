@@ -239,9 +239,9 @@ def test_events_of_an_earlier_pod_of_that_name_do_not_count() -> None:
         ({"records": [make_record({"version": 2})], "jobs": [make_job()]}, "Running", "newer version of trainchart"),
         ({"records": [make_record(None)], "jobs": [make_job()]}, "Running", "is empty"),
         ({"jobs": [make_job()]}, "Running", "its record was deleted"),
-        ({"records": CONTROLLED["records"]}, "Running", "its run controller is gone"),
+        ({"records": CONTROLLED["records"]}, "Running", "its run controller no longer exists"),
         ({**CONTROLLED, "jobs": [make_job("Failed")]}, "Running", "its run controller has given up"),
-        ({**CONTROLLED, "sets": []}, "Running", "its StatefulSets are gone: the release is half deleted"),
+        ({**CONTROLLED, "sets": []}, "Running", "its StatefulSets no longer exist: the release is partly deleted"),
         (
             {
                 "records": [make_record(make_state("Succeeded", verdict=make_verdict("Succeeded")))],
@@ -285,7 +285,7 @@ def test_controller_whose_pod_has_ended_says_how() -> None:
     pod["status"] = {"phase": "Failed", "containerStatuses": [{"name": "controller", "state": ended}]}
     seen: dict[str, Any] = {**CONTROLLED, "jobs": [make_job(ready=0)], "pods": [*make_pods(), pod]}
     [remark] = look(**seen).remarks
-    assert remark.startswith("its run controller does not run, so nothing starts, restarts or ends this run")
+    assert remark.startswith("its run controller is not running, so nothing starts, restarts or ends this run")
     assert remark.endswith("its pod ended with exit code 77: 401 Unauthorized: the token is no longer accepted")
     refusal = 'Error creating: pods "x" is forbidden: error looking up service account team-a/exp1-mnist-controller'
     event = make_event("Job", "exp1-mnist-controller-1", "FailedCreate", refusal)
@@ -536,7 +536,10 @@ def test_program_that_is_done_lacks_only_its_verdict(job: dict[str, Any]) -> Non
     remarks = look(records=[make_record(make_state("Running"))], jobs=[job], pods=make_pods(chief_0=done)).remarks
     (remark,) = (each for each in remarks if each.startswith("chief-0 has succeeded"))
     assert "(step 150, " in remark
-    assert "the program is done, and only the verdict is missing; its run controller records it when it runs" in remark
+    assert (
+        "the program has finished, and only the verdict is missing; its run controller records it when it runs"
+        in remark
+    )
 
 
 def test_a_controller_without_pod_or_event_is_told() -> None:

@@ -101,4 +101,4 @@ def test_a_pod_uses_its_own_account(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert is_configured({})
     with pytest.raises(ClusterError, match="there is no kubeconfig") as caught:
         read_entry("a-context", {"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
-    assert caught.value.hint == "name a kubeconfig in KUBECONFIG, or put one in ~/.kube/config"
+    assert caught.value.hint == "set KUBECONFIG to a kubeconfig, or put one in ~/.kube/config"

@@ -77,7 +77,7 @@ def test_a_full_quota_is_no_missing_right(api: SmallApi) -> None:
 @pytest.mark.parametrize("body", [b"<h1>Log in</h1>", b"[]", b'"text"', b""])
 def test_an_answer_that_is_none_of_an_api(api: SmallApi, body: bytes) -> None:
     api.raw = (200, "application/json", body)
-    with pytest.raises(ClusterError, match="does not answer like a Kubernetes API"):
+    with pytest.raises(ClusterError, match="does not respond like a Kubernetes API"):
         open_door(api).list_objects(PODS, "")
 
 
@@ -151,7 +151,7 @@ def test_a_log_is_cut_at_line_feeds_only(api: SmallApi, body: bytes) -> None:
 def test_a_compressed_answer_is_not_unpacked(api: SmallApi) -> None:
     packed = gzip.compress(b'{"items": []}')
     api.raw, api.encoding = (200, "application/json", packed), "gzip"
-    with pytest.raises(ClusterError, match="does not answer like a Kubernetes API"):
+    with pytest.raises(ClusterError, match="does not respond like a Kubernetes API"):
         open_door(api).list_objects(PODS, NAMESPACE)
     assert api.accepted == ["identity"]
 

@@ -88,7 +88,7 @@ def test_advice_about_pods_taken_away_is_given_once() -> None:
     both = [*evict(5), *evict(4, "exp1-mnist-worker-0")]
     remarks = look(make_state("Running", progress=step, incidents=both)).remarks
     assert ["raise tmpSize" in remark for remark in remarks] == [True, False]
-    assert remarks[1].endswith("it is recreated, and the run goes on")
+    assert remarks[1].endswith("it is recreated, and the run continues")
 
 
 def test_advice_of_a_companion_is_not_that_of_pods_again() -> None:
@@ -104,7 +104,7 @@ def test_advice_of_a_companion_is_not_that_of_pods_again() -> None:
 def test_how_many_more_fruitless_starts_end_the_run_is_said() -> None:
     step = {"at": NOW - 5, "attempt": 1, "step": None, "bestStep": None, "fruitlessRestarts": 4}
     text = "\n".join(why_lines(look(make_state("Running", progress=step, incidents=evict(4)))))
-    assert "it is recreated, and the run goes on, until 2 more starts have brought no new highest step. " in text
+    assert "it is recreated, and the run continues, until 2 more starts have brought no new highest step. " in text
 
 
 def test_pods_deleted_again_and_again_are_explained_once() -> None:

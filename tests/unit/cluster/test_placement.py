@@ -49,7 +49,7 @@ def find_remarks(message: str, *nodes: dict[str, Any], spec: Any = None, volume:
         (make_node("node1", unschedulable=True), "node1 is cordoned (kubectl uncordon node1)"),
         (
             make_node("node1", ready="Unknown"),
-            "node1 is NotReady since 2027-01-15 07:53:20 UTC (kubectl describe node node1 shows why)",
+            "node1 has been NotReady since 2027-01-15 07:53:20 UTC (kubectl describe node node1 shows why)",
         ),
         (
             make_node("node1", taints=[{"key": "repair", "value": "disk", "effect": "NoSchedule"}]),

@@ -94,7 +94,7 @@ def test_a_connection_that_ends_early_is_lost(content: bytes) -> None:
 
 
 def test_frames_that_no_server_sends_are_refused() -> None:
-    with pytest.raises(ClusterError, match="must not"):
+    with pytest.raises(ClusterError, match="invalid WebSocket frames"):
         read(bytes((0x82, 0xFF)) + bytes(12))
-    with pytest.raises(ClusterError, match="must not"):
+    with pytest.raises(ClusterError, match="invalid WebSocket frames"):
         read(bytes((0x82, 127)) + (2**40).to_bytes(8, "big"))

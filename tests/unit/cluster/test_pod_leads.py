@@ -145,7 +145,10 @@ def test_refused_access_names_the_secret_of_its_credentials() -> None:
 def test_a_value_that_is_no_header_names_its_secret(error: str) -> None:
     source = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "tracker", "key": "token"}}}
     text = look(fail(error), sources=[source])
-    assert "from Secret tracker (key token as TOKEN): a value that ends with a line break is no HTTP header" in text
+    assert (
+        "from Secret tracker (key token as TOKEN): a value that ends with a line break is not a valid HTTP header"
+        in text
+    )
 
 
 def test_a_program_that_ran_is_not_looked_for() -> None:
@@ -203,7 +206,7 @@ def test_port_that_a_service_does_not_have_is_named(address: str, cause: Cause, 
 @pytest.mark.parametrize(("name", "is_near"), [("BACTH_SIZE", True), ("BATCH_SIZE", False), ("LEARNING_RATE", False)])
 def test_variable_with_a_slip_in_its_name_is_named(name: str, *, is_near: bool) -> None:
     text = look(fail("KeyError: 'BATCH_SIZE'"), env={name: "32"})
-    assert (f"The program looks for BATCH_SIZE, but is given {name}: one of them may be a typo." in text) == is_near
+    assert (f"The program looks for BATCH_SIZE, but gets {name}: one of them may be a typo." in text) == is_near
 
 
 def test_address_that_does_not_answer_names_host_aliases() -> None:

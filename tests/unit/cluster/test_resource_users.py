@@ -30,7 +30,7 @@ def refuse(resource: str, hard: str) -> str:
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        (refuse("limits.cpu", "3"), "needs 3.5 of 3 limits.cpu in the quota team: waiting, or ending others, cannot"),
+        (refuse("limits.cpu", "3"), "needs 3.5 of 3 limits.cpu in the quota team: waiting, or stopping others, cannot"),
         (refuse("limits.cpu", "3500m"), ""),
         (refuse("requests.memory", "4Gi"), "needs 5.0Gi of 4.0Gi requests.memory in the quota team"),
         (refuse("pods", "4"), "needs 5 of 4 pods in the quota team"),

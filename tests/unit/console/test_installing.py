@@ -51,7 +51,7 @@ class MadeUpInstaller:
 
     def open_chart(self, key: str) -> OpenChart:
         if key != OFFER.key:
-            raise NotFound(f"{key} is not one of the charts that are offered")
+            raise NotFound(f"{key} is not one of the offered charts")
         values = {"hyperparameters": {"seed": 1}}
         return OpenChart(OFFER, values, {}, "digest", "team-a", f"# {HOSTILE[0]}\nhyperparameters: {{seed: 1}}\n")
 

@@ -28,7 +28,7 @@ def test_a_refused_object_is_named_with_its_advice(refusal: str, advice: str) ->
 
 def test_objects_without_a_right_are_told_together() -> None:
     (found,) = check_objects([Trial("Role a", None, NO_RIGHT), Trial("Role b", None, NO_RIGHT), Trial("Job c", {})])
-    assert (found.outcome, found.message) == (FAILED, "you may not create 2 objects: Role a, Role b")
+    assert (found.outcome, found.message) == (FAILED, "you are not allowed to create 2 objects: Role a, Role b")
     (found,) = check_pods([Trial("worker", None, NO_RIGHT)])
     assert found.outcome == UNKNOWN
 

@@ -129,7 +129,10 @@ def test_the_program_tells_what_a_volume_refuses(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(None, "does not appear"), (b"0" * 64 + b"\nother bytes", "has other bytes than it has written: 11 of 1048576")],
+    [
+        (None, "does not appear"),
+        (b"0" * 64 + b"\nother bytes", "does not contain the bytes that it wrote: 11 of 1048576"),
+    ],
 )
 def test_the_program_compares_what_another_pod_wrote(tmp_path: Path, content: bytes | None, words: str) -> None:
     folder = tmp_path / "volume" / ".doctor"

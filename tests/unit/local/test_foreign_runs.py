@@ -82,7 +82,7 @@ def test_a_pipe_in_the_place_of_a_lock_is_refused(lock: Path, tmp_path: Path) ->
     assert not is_running(tmp_path, "m-1")
     with pytest.raises(ToolError, match="not a plain file"), hold_lock(tmp_path, "m-1"):
         pass
-    with pytest.raises(ToolError, match="another program"):
+    with pytest.raises(ToolError, match="a program other than"):
         ask_to_stop(tmp_path, "m-1")
 
 

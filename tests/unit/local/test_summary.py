@@ -292,7 +292,7 @@ def test_refused_program_hint_is_not_about_its_folder(tmp_path: Path) -> None:
     failure = replace(lack("x"), cause="program-missing", error="cannot start './a': it is a folder", hint="Check it.")
     assert hint_here(failure, make_plan(tmp_path)) == "Check it."
     missing = replace(failure, error="cannot start './a': no such program")
-    assert "name its folder with --code" in hint_here(missing, make_plan(tmp_path))
+    assert "set its folder with --code" in hint_here(missing, make_plan(tmp_path))
 
 
 @pytest.mark.parametrize(

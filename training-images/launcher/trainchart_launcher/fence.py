@@ -96,7 +96,7 @@ class Fence:
             if self.is_paused:
                 self.is_paused = False
                 self._signals.send_group(signal.SIGCONT)
-                print_line("the checkpoint storage answers again: the program goes on")
+                print_line("the checkpoint storage responds again: the program continues")
             return False
         if not self.is_paused:
             self.is_paused = True

@@ -70,7 +70,7 @@ def _explain_missing(head: bytes, interpreter: str) -> str:
     if interpreter and not os.path.exists(interpreter):
         named = f"its first line names the interpreter {interpreter!r}, which does not exist"
         is_windows = interpreter.endswith("\r")
-        return f"{named}: the file has Windows line ends (CRLF)" if is_windows else f"{named} in this image"
+        return f"{named}: the file has Windows line endings (CRLF)" if is_windows else f"{named} in this image"
     if head.startswith(_ELF):
         return "the file exists, but its dynamic loader does not: it was built for another C library (glibc, musl)"
     return "the file exists, but something that it needs to start does not"

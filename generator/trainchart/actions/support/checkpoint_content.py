@@ -57,7 +57,7 @@ def _find_shard_damage(path: Path, entries: Sequence[Entry]) -> str:
         end = 0
         for entry in entries:
             if entry.offset < end or entry.offset + entry.size > size:
-                return f"variable {entry.key} lies outside of the file, or in another one's place"
+                return f"variable {entry.key} lies outside the file, or overlaps another variable"
             end = entry.offset + entry.size
             try:
                 is_damaged = entry.is_checkable and _is_damaged(handle, entry)

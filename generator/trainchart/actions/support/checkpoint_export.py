@@ -28,5 +28,5 @@ def check_copy(staged: Path, step: int, source: str) -> None:
 def refuse_damaged(step: int, source: str, problem: str) -> ChecksFailed:
     return ChecksFailed(
         f"the checkpoint of step {step} in {source} is damaged, and was not copied: {problem}",
-        hint="choose another step; trainchart checkpoints verify says which are whole",
+        hint="choose another step; trainchart checkpoints verify shows which are complete",
     )

@@ -33,8 +33,8 @@ _MARKERS_LIMIT = 256 * 1024 * 1024
 _EVALUATIONS_LIMIT = 16 * 1024 * 1024
 _MOST_OWNERS = 1000
 _FOREIGN = (
-    f"there is neither {ORIGIN_FILE} nor a marker, so the training library has not written these checkpoints, and "
-    "whether they are whole, and how a run goes on from them, is not known here: the program decides both"
+    f"there is neither {ORIGIN_FILE} nor a marker, so the training library did not write these checkpoints. It is not "
+    "known whether they are complete, or how a run continues from them: the program decides both"
 )
 
 
@@ -76,7 +76,7 @@ def _list_names(folder: Path) -> Iterator[str]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ToolError(
-            f"cannot read {folder}: {reason}", hint="name a folder with checkpoints, or a local run: trainchart list"
+            f"cannot read {folder}: {reason}", hint="give a folder with checkpoints, or a local run: trainchart list"
         ) from error
     except ValueError as error:
         raise ToolError(f"cannot read {str(folder)!r}: {error}") from error

@@ -152,7 +152,7 @@ class Helper:
         if pod is None and (ended := self._find_job_end()):
             raise ended
         if pod is None and self.pod:
-            raise ClusterError(f"the pod {self.pod} was deleted meanwhile", hint="try again")
+            raise ClusterError(f"the pod {self.pod} was deleted in the meantime", hint="try again")
         problem = None
         if pod is not None:
             is_waiting = not mapping_at(pod, "spec").get("nodeName")
@@ -170,7 +170,7 @@ class Helper:
     def _refuse(self, problem: Problem) -> ClusterError:
         hint = CAUSES[problem.cause].hint
         if problem.cause == "image-pull":
-            hint = "check the image and its pull secrets, or name another image with Python 3.8 or newer: --image"
+            hint = "check the image and its pull secrets, or choose another image with Python 3.8 or newer: --image"
         return ClusterError(f"the pod that reads the claim does not start: {problem.message}", hint=hint)
 
     def _find_job_end(self) -> ClusterError | NotInTime | None:
@@ -178,11 +178,11 @@ class Helper:
         try:
             job = self.api.read_object(kubernetes_api.JOBS, self.namespace, self.plan.name)
         except NotFound:
-            return ClusterError(f"the job {self.plan.name} was deleted meanwhile", hint="try again")
+            return ClusterError(f"the job {self.plan.name} was deleted in the meantime", hint="try again")
         conditions = {str(each.get("reason")) for each in mappings_at(job, "status", "conditions")}
         if "DeadlineExceeded" in conditions:
             return NotInTime(
-                f"the pod {self.pod or self.plan.name} has not ended in {self.plan.seconds} seconds",
+                f"the pod {self.pod or self.plan.name} has not ended within {self.plan.seconds} seconds",
                 hint="give it more time: --timeout",
             )
         return None
@@ -195,7 +195,7 @@ class Helper:
         lines = " ".join(str(ended.get("message") or ended.get("reason") or "").split())
         return ClusterError(
             f"the pod {self.pod} has failed in the image {self.plan.image}: {lines[-300:] or 'no message'}",
-            hint="it needs python3, of Python 3.8 or newer; name another image: --image",
+            hint="it needs python3, version 3.8 or newer; choose another image: --image",
         )
 
 

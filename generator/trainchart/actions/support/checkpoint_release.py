@@ -275,7 +275,7 @@ def _receive_file(helper: Helper, name: str, size: int | None, copy: BinaryIO, p
     if offset > limit or (size is not None and offset < size):
         raise ClusterError(
             f"{name} has {'more' if offset > limit else 'less'} than {limit:,} bytes in the claim",
-            hint="it was changed meanwhile; try again",
+            hint="it was changed in the meantime; try again",
         )
 
 

@@ -42,7 +42,7 @@ def read_saved_model(folder: Path) -> SavedModel:
     evaluations = read_evaluations(folder, problems)
     if problems:
         # Else what the run has reported would count in their place.
-        raise ToolError(f"what the export is worth is not known: {problems[0]}", hint="repair or remove the file")
+        raise ToolError(f"the evaluation of the export is not known: {problems[0]}", hint="fix or remove the file")
     # NaN and Infinity as well: what this step has not been worth counts for more than what the run reports.
     metrics = {name: float(value) for name, value in evaluations.get(step, {}).items()}
     content = f"sha256:{hashlib.sha256(sums).hexdigest()}"

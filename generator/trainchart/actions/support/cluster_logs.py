@@ -188,7 +188,7 @@ class _Reader:
 
     def _note_gone(self, pod: PodReport, answer: str) -> None:
         words = (
-            f"node {pod.node} has no log of {pod.label} any more, so its last lines are not known: "
+            f"node {pod.node} no longer has the log of {pod.label}, so its last lines are not known: "
             f"{shorten(answer.strip(), _ANSWER_SHOWN)}. If the cluster collects logs, look there"
         )
         if words not in self.gone:

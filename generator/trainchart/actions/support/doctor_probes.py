@@ -80,7 +80,7 @@ def examine_by_pods(
         yield Result("probe", UNKNOWN, f"no node is open to the pods of {largest.name}, so nothing was tried with pods")
         return
     if open_nodes == 1 and len(training) + largest.count > 2:
-        yield Result("probe", WARNING, "one node only is open to the pods: the network between nodes was not tried")
+        yield Result("probe", WARNING, "only one node is open to the pods: the network between nodes was not tried")
     plans = [(shared, min(_PODS, open_nodes), images), *([(alone, 1, ())] if alone else [])]
     for chosen, count, pulled in plans:
         name = f"trainchart-doctor-{secrets.token_hex(3)}"
@@ -95,7 +95,7 @@ def examine_by_pods(
 def _find_risk(need: Need, classes: Sequence[Object] | None) -> str:
     """Return why a trial of a claim might leave a volume; "" where it would not."""
     if classes is None:
-        return "you may not read its StorageClass, which may keep volumes, so the trial might leave one"
+        return "you are not allowed to read its StorageClass, which may keep volumes, so the trial might leave one"
     made_by = find_class(need, classes)
     keeps = made_by is not None and made_by.get("reclaimPolicy") == "Retain"
     return "its class keeps volumes, so the trial would leave one" if keeps else ""

@@ -66,7 +66,7 @@ def require_images(files: Mapping[str, bytes], rendering: Rendering, access: Ima
     if ImageState.absent in states:
         raise ImageNotFound("an image of the chart is not in its registry", hint=_SKIP_HINT, problems=problems)
     if ImageState.other in states:
-        hint = "write the digest that the tag points to into the model spec, or another tag"
+        hint = "write the digest that the tag points to, or another tag, into the model spec"
         raise ImageConflict("an image's tag points to another digest than the chart's", hint=hint, problems=problems)
     require_known(answers, "log in, or run it again; to publish without knowing, pass --skip-image-check")
     return tuple(answer.pinned for answer in answers)
@@ -77,7 +77,7 @@ def require_known(answers: tuple[ImageAnswer, ...], hint: str) -> None:
     errors = [answer.error for answer in answers if answer.error is not None]
     if errors:
         raise type(errors[0])(
-            "the registries could not be asked for the chart's images",
+            "the registries could not be queried for the chart's images",
             hint=hint,
             problems=tuple(answer.problem for answer in answers if answer.problem),
         )

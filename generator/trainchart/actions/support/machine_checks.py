@@ -57,7 +57,7 @@ def _examine_python(python: str) -> Iterator[Result]:
     parts = done.stdout.split()
     if done.returncode or len(parts) != 2:
         yield Result(
-            "python", FAILED, f"{python} fails: {done.stderr.strip()[-200:]}", "repair it, or name another: --python"
+            "python", FAILED, f"{python} fails: {done.stderr.strip()[-200:]}", "fix it, or choose another: --python"
         )
         return
     version, tensorflow = parts
@@ -70,7 +70,7 @@ def _examine_python(python: str) -> Iterator[Result]:
             "tensorflow",
             WARNING,
             "this Python has no TensorFlow, so local runs of models that use it fail",
-            "pip install tensorflow, or name a Python that has it: --python",
+            "pip install tensorflow, or choose a Python that has it: --python",
         )
     else:
         yield Result("tensorflow", OK, f"TensorFlow {tensorflow}")
@@ -89,7 +89,7 @@ def _examine_space(folder: Path) -> Result:
     words = f"{describe_amount('storage', free * 1000)} free in {place}"
     is_little = free < _LEAST_DISK
     if not os.access(place, os.W_OK):
-        return Result("disk", FAILED, f"{place} cannot be written", "name another folder for local runs: --runs-dir")
+        return Result("disk", FAILED, f"{place} cannot be written", "choose another folder for local runs: --runs-dir")
     return Result("disk", WARNING if is_little else OK, words, "checkpoints and logs may not fit" if is_little else "")
 
 

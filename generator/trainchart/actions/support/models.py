@@ -194,7 +194,7 @@ def _require_inside(project: Path, code: Path, plan: ChartPlan) -> None:
     if target.is_relative_to(project):
         return
     what = f"code.path: {plan.spec.code.path!r} leads to {target}, outside the project {project}"
-    hint = "all of code.path goes into the image: move the code into the project in place of the link"
+    hint = "all of code.path goes into the image: replace the link with the code itself"
     problem = Problem(what, str(plan.origins["code", "path"]), hint)
     raise SpecError("the training code is outside the project", problems=(problem,))
 

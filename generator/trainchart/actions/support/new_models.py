@@ -12,7 +12,7 @@ from trainchart.packs.pack import Pack
 from trainchart.scaffold.spec_text import SCHEMA_FILE
 from trainchart.spec.document import Document
 
-NAME_RULE = "lower-case letters, digits and dashes, at most 40, a letter first"
+NAME_RULE = "at most 40 lower-case letters, digits and dashes, starting with a letter"
 
 
 def require_new(name: str, models: Path) -> None:

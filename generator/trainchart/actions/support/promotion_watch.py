@@ -105,7 +105,7 @@ def watch_rollout(
         except Unreachable as error:
             if time.monotonic() - silent_since > _PATIENCE_SECONDS:
                 raise
-            tell(f"the API server does not answer, trying again: {error.message}")
+            tell(f"the API server does not respond, trying again: {error.message}")
         if rollout.is_done or rollout.failure:
             return rollout, False
         line = f"{rollout.ready} of {rollout.wanted} pods serve {model}"

@@ -15,7 +15,7 @@ from trainchart.publish.oci_manifest import tag_version
 _REFERENCE = re.compile(
     r"(?P<repository>oci://.+)/(?P<name>[^/:@]+)(?=[:@])(?::(?P<tag>[^/:@]+))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
-_HINT = "expected oci://HOST/PATH/NAME:VERSION, or @sha256:DIGEST in place of :VERSION or behind it"
+_HINT = "expected oci://HOST/PATH/NAME:VERSION, or @sha256:DIGEST instead of :VERSION or after it"
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def fetch_published(reference: str, *, plain_http: bool, environment: Mapping[st
     """
     match = _REFERENCE.fullmatch(reference)
     if match is None:
-        raise PublishError(f"{reference} names no version of a chart", hint=_HINT)
+        raise PublishError(f"{reference} does not name a chart version", hint=_HINT)
     name, version = match["name"], tag_version(match["tag"] or "")
     address = Address(match["repository"], plain_http)
     with open_repository(address, environment) as repository:

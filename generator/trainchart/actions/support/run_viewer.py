@@ -148,7 +148,7 @@ def _refuse_decided(sets: Sequence[str]) -> None:
             if key in _DECIDED:
                 raise UsageError(
                     f"--set {key}: this command sets it itself",
-                    hint="for a notebook or TensorBoard with values of your own, write a spec: docs/families.md",
+                    hint="for a notebook or TensorBoard with your own values, write a spec: docs/families.md",
                 )
 
 
@@ -225,7 +225,7 @@ def _choose_image(request: ViewerRequest, shown: Sequence[ShownVolume], packs: S
                 return ""
         raise UsageError(
             "name the image with JupyterLab: --image IMAGE",
-            hint="training-images/notebook/Dockerfile makes it of a training image; a pack can set it for everyone",
+            hint="training-images/notebook/Dockerfile builds it from a training image; a pack can set it for all users",
         )
     image = next((each.volume.training_image for each in shown if each.volume.training_image), "")
     if not image:
@@ -272,7 +272,10 @@ def _install(install: HelmInstall) -> None:
     try:
         run_install(install)
     except ToolError as error:
-        hint = "what was made is removed again; check --set, and whether you may create what the message names"
+        hint = (
+            "what was created has been removed again; check --set, and whether you have permission to create what the "
+            "message names"
+        )
         raise ToolError(error.message, hint=hint if "exited with" in error.message else error.hint) from error
 
 

@@ -189,7 +189,9 @@ def _read_family(chart: Path) -> str:
     try:
         document = parse_mapping(read_chart_files(chart).get("Chart.yaml", b"").decode(errors="replace"))
     except YamlError as error:
-        raise ToolError(f"cannot read Chart.yaml of {chart}: {error}", hint="is this the chart you mean?") from error
+        raise ToolError(
+            f"cannot read Chart.yaml of {chart}: {error}", hint="is this the chart that you mean?"
+        ) from error
     annotations = document.get("annotations")
     return str(annotations.get(FAMILY_ANNOTATION, "")) if isinstance(annotations, Mapping) else ""
 
@@ -240,7 +242,7 @@ def copy_model(model: ServedModel, target: Path) -> None:
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy2(file, copy)
     except OSError as error:
-        hint = "try again; TMPDIR=FOLDER names another place for the copy"
+        hint = "try again; TMPDIR=FOLDER sets another place for the copy"
         raise ToolError(f"cannot copy {model.source} to {target}: {error.strerror or error}", hint=hint) from error
 
 

@@ -98,7 +98,7 @@ def _read_chart_name(chart: Path) -> str:
     try:
         name = parse_mapping(read_chart_files(chart)["Chart.yaml"].decode(errors="replace")).get("name")
     except (KeyError, YamlError) as err:
-        raise ToolError(f"cannot read Chart.yaml of {chart}: {err}", hint="is this the chart you mean?") from err
+        raise ToolError(f"cannot read Chart.yaml of {chart}: {err}", hint="is this the chart that you mean?") from err
     if not isinstance(name, str) or not name:
         raise PlanError(f"Chart.yaml of {chart} has no name")
     return name

@@ -132,7 +132,7 @@ class ViewerPod:
         said = " ".join(str(ended.get("message") or ended.get("reason") or "").split())[-_WORDS_KEPT:]
         return ClusterError(
             f"the program of {name_of(pod)} has ended with exit code {ended.get('exitCode')}: {said or 'no message'}",
-            hint=f"is {self.image or 'the image'} one with what it needs? Name another one: --image",
+            hint=f"does {self.image or 'the image'} contain what it needs? Choose another one: --image",
         )
 
     def _require_hope(self, pods: list[Object], seconds: float) -> None:

@@ -68,7 +68,7 @@ class Frames:
                 return None
             size = int.from_bytes(longer, "big")
         if head[1] & 0x80 or size > _FRAME_LIMIT:
-            raise ClusterError("the API server sends frames that it must not", hint="is a proxy in front of it?")
+            raise ClusterError("the API server sends invalid WebSocket frames", hint="is a proxy in front of it?")
         data = self._take(size)
         return None if data is None else (head[0] & 0x0F, data)
 

@@ -12,7 +12,7 @@ from trainchart.errors import Unreachable
 _BLOCK = 256 * 1024
 _WRITE_SECONDS = 20.0
 _TEXT_LIMIT = 300
-_HINT = "check the network, and whether a proxy is in front of the API server that cuts WebSocket connections"
+_HINT = "check the network, and whether a proxy in front of the API server cuts WebSocket connections"
 
 
 @dataclass(frozen=True)

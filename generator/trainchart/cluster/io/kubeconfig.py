@@ -26,8 +26,8 @@ _FILES = {
 FILES = tuple(key for keys in _FILES.values() for key in keys)
 _NOT_SUPPORTED = {"cluster": ("tls-server-name",), "user": ("as", "as-uid", "as-groups", "as-user-extra")}
 """Left out silently, these would make us another user, or trust another server."""
-_HINT = "name a kubeconfig in KUBECONFIG, or put one in ~/.kube/config"
-_REPAIR = "correct it, or name another one in KUBECONFIG"
+_HINT = "set KUBECONFIG to a kubeconfig, or put one in ~/.kube/config"
+_REPAIR = "correct it, or set KUBECONFIG to another one"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _expand(name: str) -> Path:
 def _read_pod_account(environment: Mapping[str, str]) -> Entry:
     host, port = environment.get("KUBERNETES_SERVICE_HOST", ""), environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
-        raise ClusterError("this pod's account is there, but KUBERNETES_SERVICE_HOST is not set", hint=_HINT)
+        raise ClusterError("this pod has a service account token, but KUBERNETES_SERVICE_HOST is not set", hint=_HINT)
     namespace = POD_ACCOUNT / "namespace"
     return Entry(
         context_name="(this pod)",

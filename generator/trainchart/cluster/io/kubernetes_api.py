@@ -271,7 +271,7 @@ class KubernetesApi:
                 if len(body) > ANSWER_LIMIT:
                     raise ClusterError(
                         f"cannot {what}: {self.server} answers with more than {ANSWER_LIMIT} bytes",
-                        hint="ask for less, such as fewer lines of a log (--tail) or one namespace",
+                        hint="request less, such as fewer log lines (--tail) or a single namespace",
                     )
         finally:
             response.close()
@@ -279,7 +279,7 @@ class KubernetesApi:
 
     def _nonsense(self, what: str, body: bytes) -> ClusterError:
         return ClusterError(
-            f"cannot {what}: {self.server} does not answer like a Kubernetes API: {_shorten(body)}",
+            f"cannot {what}: {self.server} does not respond like a Kubernetes API: {_shorten(body)}",
             hint="check the server of the kubeconfig's context; a proxy or a login page may be in front of it",
         )
 
@@ -338,7 +338,7 @@ def _converted(what: str, server: str) -> Iterator[None]:
     try:
         yield
     except (httpx2.TimeoutException, TimeoutError) as error:
-        raise Unreachable(f"cannot {what}: {server} did not answer in time", hint=_reach_hint()) from error
+        raise Unreachable(f"cannot {what}: {server} did not respond in time", hint=_reach_hint()) from error
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
         raise Unreachable(f"cannot {what}: {server}: {_shorten(str(error))}", hint=_reach_hint()) from error
     except ConfigError as error:
@@ -372,7 +372,7 @@ def _refusal(status: int, body: bytes, what: str, server: str) -> ClusterError:
     if status == 403:
         if _QUOTA_WORDS in message:
             return Forbidden(message, hint=_QUOTA_HINT)
-        return Forbidden(message, hint="ask for this right, or use a context that has it (--context)")
+        return Forbidden(message, hint="ask for this permission, or use a context that has it (--context)")
     if status == 404:
         return NotFound(message)
     if status in (409, 410):

@@ -41,7 +41,7 @@ class PortForward:
         except OSError as error:
             raise ToolError(
                 f"cannot listen on port {local_port} of {HOST}: {error.strerror or error}",
-                hint="choose another port, or 0 for any that is free: --port",
+                hint="choose another port, or 0 for any free port: --port",
             ) from error
         self.local_port: int = self._listener.getsockname()[1]
         self.last_error = ""

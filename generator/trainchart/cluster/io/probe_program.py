@@ -100,7 +100,7 @@ def read(folder: Path, index: int, ends: float) -> str:
     with path.open("rb") as file:
         total, data = file.readline().strip(), file.read()
     if hashlib.sha256(data).hexdigest().encode() != total:
-        return f"the file of the other pod has other bytes than it has written: {len(data)} of {BLOCK} came"
+        return f"the file of the other pod does not contain the bytes that it wrote: {len(data)} of {BLOCK} came"
     return ""
 
 

@@ -207,12 +207,12 @@ def _explain_absence(api: KubernetesApi, namespace: str, name: str, seen: Snapsh
         return Forbidden(
             f"could not find out whether there is a training {name!r} in namespace {namespace}: {what} "
             f"({hidden[0].reason}): {hidden[0].detail}",
-            hint="ask for the right to list them, or use a context that has it (--context)",
+            hint="ask for permission to list them, or use a context that has it (--context)",
         )
     if any(listed(each) for each in (seen.sets, seen.pods, seen.records, seen.jobs)):
         return NotFound(
-            f"the release {name!r} in namespace {namespace} holds no training of trainchart",
-            hint=f"it is another kind of release, or half deleted; see: helm status {name} -n {namespace}",
+            f"the release {name!r} in namespace {namespace} contains no training of trainchart",
+            hint=f"it is another kind of release, or partly deleted; see: helm status {name} -n {namespace}",
         )
     return NotFound(f"there is no training {name!r} in namespace {namespace}", hint=_find_alike(api, namespace, name))
 

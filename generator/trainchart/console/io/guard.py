@@ -100,7 +100,7 @@ class Guard:
         if refusal := refuse_origin(request.headers, self._door.origins):
             return self._refuse("Refused", refusal, 403)
         if not is_same(request.scope["form"].get("token", ""), found.token):
-            return self._refuse("Refused", "The console was started again since: reload the page.", 403)
+            return self._refuse("Refused", "The console has been restarted: reload the page.", 403)
         return await self._door.sign_out(request, found) if path == SIGN_OUT else found
 
     async def _read_form(self, request: Request) -> dict[str, str]:

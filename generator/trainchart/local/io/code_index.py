@@ -56,8 +56,8 @@ def recall_code(repository: str, index: Path | None = None) -> tuple[Path, ...]:
     found = tuple(folder for folder in known if folder.is_dir())
     if known and not found:
         raise ToolError(
-            f"the code of {repository} was in {known[0]}, which is gone",
-            hint="say where it is now: --code FOLDER",
+            f"the code of {repository} was in {known[0]}, which no longer exists",
+            hint="give its current folder with --code FOLDER",
         )
     return found
 

@@ -131,4 +131,4 @@ def _make_private(folder: Path) -> None:
     except OSError as err:
         raise ToolError(f"cannot make the folder {folder}: {err.strerror}", hint="set TMPDIR") from err
     if owner != os.getuid():
-        raise ToolError(f"{folder} belongs to another user", hint="set TMPDIR to a folder of your own")
+        raise ToolError(f"{folder} belongs to another user", hint="set TMPDIR to your own folder")

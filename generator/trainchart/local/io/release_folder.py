@@ -146,7 +146,7 @@ def require_startable(runs_folder: Path, release: str, existing: Existing) -> No
     if not holds_run(folder) and not _is_unfinished(folder):
         refuse_damaged(folder)
         raise ToolError(
-            f"{folder} was not made by a run of {release}, so it is left alone",
+            f"{folder} was not created by a run of {release}, so it is left alone",
             hint="choose another name with --release, or another folder with --runs-dir",
         )
     if holds_run(folder) and existing is Existing.REFUSE:
@@ -274,5 +274,5 @@ def _make(runs_folder: Path) -> None:
 def _error(action: str, path: Path, err: OSError) -> ToolError:
     return ToolError(
         f"cannot {action} {path}: {err.strerror or err}",
-        hint="choose a folder with room that you may write to: --runs-dir",
+        hint="choose a writable folder with enough space: --runs-dir",
     )

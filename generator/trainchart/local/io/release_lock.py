@@ -41,7 +41,7 @@ def hold_lock(runs_folder: Path, release: str) -> Iterator[None]:
     except OSError as err:
         raise ToolError(
             f"cannot write {path}: {err.strerror or err}",
-            hint="choose a folder with room that you may write to: --runs-dir",
+            hint="choose a writable folder with enough space: --runs-dir",
         ) from err
     try:
         if not any(_take(descriptor, pause) for pause in [_PAUSE_SECONDS] * (_TRIES - 1) + [0.0]):
@@ -74,7 +74,7 @@ def hold_checkpoints(folder: str) -> Iterator[None]:
             os.close(descriptor)
             raise ToolError(
                 f"another run writes its checkpoints to {folder}",
-                hint="wait until it ends, or give each run a claim of its own, or a subPath of the volume",
+                hint="wait until it ends, or give each run its own claim, or a subPath of the volume",
             ) from error
         except OSError:
             pass  # what cannot be written says so when it is; some network file systems know no locks
@@ -110,7 +110,7 @@ def ask_to_stop(runs_folder: Path, release: str) -> None:
     if process not in holders if holders else process < _FIRST_PROCESS:
         held = f" (process {', '.join(map(str, sorted(holders)))})" if holders else ""
         raise ToolError(
-            f"another program than trainchart run holds the lock of {release}{held}", hint="wait, or stop that program"
+            f"a program other than trainchart run holds the lock of {release}{held}", hint="wait, or stop that program"
         )
     try:
         os.kill(process, signal.SIGTERM)

@@ -184,7 +184,7 @@ class _Supervisor:
         # A machine without room for one more process refuses now and may agree at the next look.
         with contextlib.suppress(OSError):
             if self._guardian.revive():
-                self._observer.show_event("the process that guards against orphans was killed: started another")
+                self._observer.show_event("restarted the orphan guard, which was killed")
 
     def _inject_kills(self) -> None:
         run_seconds = time.monotonic() - self._started_at

@@ -44,7 +44,7 @@ class TensorBoard(PythonServer):
             if self.wait(_LOOK_SECONDS) is not None:
                 raise self._explain_end()
             if time.monotonic() > end:
-                raise NotInTime(f"TensorBoard does not listen after {_START_SECONDS:.0f} seconds")
+                raise NotInTime(f"TensorBoard is not listening after {_START_SECONDS:.0f} seconds")
 
     def watch(self) -> NoReturn:
         """Wait until it ends by itself, which is an error. Raises ToolError."""

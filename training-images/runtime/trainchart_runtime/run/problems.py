@@ -94,7 +94,7 @@ def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: Run
             # The controller itself deletes a pod that the kubelet lets wait after its deaths.
             continue
         is_lost = problem.cause == pod_causes.NODE_LOST.name
-        action = "waiting: Kubernetes does not replace the pods of a node that does not answer" if is_lost else BY_SET
+        action = "waiting: Kubernetes does not replace the pods of a node that does not respond" if is_lost else BY_SET
         incidents.append(Incident(now, pod.name, pod.node, problem.cause, action, error=problem.message, uid=pod.uid))
     if len(known) > len(state.taken_away):
         state = state._replace(taken_away=tuple(sorted(known.intersection(pod.uid for pod in ended))))

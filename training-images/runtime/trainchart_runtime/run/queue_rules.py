@@ -42,7 +42,7 @@ def follow_queue(plan: RunPlan, group: Cluster, seen: Observation, state: RunSta
     """Return `state` after what the queue gives and takes back."""
     if not plan.queue:
         return (
-            enter_phase(state, STARTING, seen.now, "it waits in no queue any more") if state.phase == QUEUED else state
+            enter_phase(state, STARTING, seen.now, "it no longer waits in a queue") if state.phase == QUEUED else state
         )
     if state.phase == QUEUED:
         if not may_start(seen.queue, _plan_workload(plan, group, seen)) or _has_pods(seen):
