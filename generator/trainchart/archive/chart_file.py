@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.archive.chart_keys import CHART_KEYS, find_mistaken_chart_key
+from trainchart.archive.subcharts import find_repeated_subchart
 from trainchart.chart_version import is_chart_version
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, find_merge_key, parse_mapping
@@ -79,6 +80,12 @@ def parse_chart_file(files: Mapping[str, bytes]) -> ChartFile:
                 f"{REQUIREMENTS_FILE}: Helm prefers its key {key} to the one of {CHART_FILE}",
                 hint=f"keep nothing but dependencies in {REQUIREMENTS_FILE}",
             )
+    repeated = find_repeated_subchart(files)
+    if repeated:
+        raise ToolError(
+            f"two subcharts are called {repeated!r}, of which Helm takes one at random",
+            hint=f"the name is the one in each {CHART_FILE}, or an alias in dependencies: give one of them an alias",
+        )
     name, version = data.get("name"), data.get("version")
     if not isinstance(name, str) or len(name) > _NAME_LIMIT or not _NAME.fullmatch(name):
         raise ToolError(

@@ -28,7 +28,7 @@ from trainchart.archive.chart_file import (
 from trainchart.archive.identity import build_tar, identity_of_kept
 from trainchart.archive.ignore import drop_ignored
 from trainchart.archive.lock import Lock
-from trainchart.archive.read import parse_packed_chart
+from trainchart.archive.read import parse_archive, parse_packed_chart
 
 _GZIP_LEVEL = 9
 
@@ -69,12 +69,13 @@ def pack_chart(files: Mapping[str, bytes], build: BuildInfo) -> ChartArchive:
     kept = drop_ignored(files)
     identity = identity_of_kept(chart, kept)
     stamped = stamp_chart_file(chart, _annotations(identity, build))
-    tar = build_tar(chart.name, {**kept, CHART_FILE: stamped.encode()})
+    data = _compress(build_tar(chart.name, {**kept, CHART_FILE: stamped.encode()}))
+    parse_archive(data)  # refuses names of files that are another path to Helm, or that no reader takes
     return ChartArchive(
         name=chart.name,
         version=chart.version,
         filename=f"{chart.name}-{chart.version}.tgz",
-        data=_compress(tar),
+        data=data,
         identity=identity,
         paths=tuple(sorted({*kept, CHART_FILE})),
     )
