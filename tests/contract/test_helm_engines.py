@@ -172,6 +172,14 @@ def test_documents_are_separated_as_helm_does(engine: HelmEngine, plain_chart: P
     assert found == ["a", "b"][:count]
 
 
+def test_no_object_hides_behind_the_name_of_a_source(engine: HelmEngine, plain_chart: Path) -> None:
+    (plain_chart / "crds").mkdir()
+    hidden = "---\n".join(f"# Source: {each}/q\n{_MAP.replace('a}', f'{each}}}')}" for each in ("p", "r"))
+    (plain_chart / "crds" / "c.yaml").write_text(f"{_MAP}---\n{hidden}")
+    found = {manifest.name for manifest in render(engine, plain_chart).manifests}
+    assert {"a", "p", "r"} <= found
+
+
 @pytest.mark.parametrize("wanted", [">=9.0.0", ">= v1.99", ">=1.36.1-0", "<1.20.0 || >=9", "not a version"])
 def test_kubernetes_versions_that_a_chart_excludes_are_refused(
     engine: HelmEngine, helm4: Path, plain_chart: Path, wanted: str

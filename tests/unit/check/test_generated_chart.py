@@ -379,7 +379,8 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ),
     ("hooks", objects("helm.sh/hook: test", "helm.sh/hook: tests"), "Helm does not know the hook 'tests'"),
     ("hooks", objects("helm.sh/hook: test", "helm.sh/hook: crd-install"), "does not know the hook 'crd-install'"),
-    ("hooks", objects("helm.sh/hook: test", "helm.sh/hook: ' ,'"), "names no hook, so Helm does not create the object"),
+    ("hooks", objects("helm.sh/hook: test", "helm.sh/hook: ' '"), "names no hook, so Helm does not create the object"),
+    ("hooks", objects("helm.sh/hook: test", "helm.sh/hook: TEST,,test"), "names no hook, so Helm does not create"),
     (
         "hooks",
         objects("before-hook-creation,hook-succeeded", "hook-succeeded"),

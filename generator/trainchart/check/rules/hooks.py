@@ -34,7 +34,7 @@ def check_hooks(rendering: Rendering) -> Iterator[Finding]:
     for manifest in rendering.manifests:
         annotations = mapping_at(manifest.document, "metadata", "annotations")
         hooks, policies = (_words(annotations.get(key)) for key in (HOOK_ANNOTATION, _POLICY_ANNOTATION))
-        if HOOK_ANNOTATION in annotations and not hooks:
+        if HOOK_ANNOTATION in annotations and "" in str(annotations[HOOK_ANNOTATION] or "").replace(" ", "").split(","):
             yield Finding(
                 f"{called(manifest)}: {HOOK_ANNOTATION} names no hook, so Helm does not create the object",
                 path=manifest.source,
@@ -128,7 +128,7 @@ def _is_test(manifest: Manifest) -> bool:
 
 
 def _words(annotation: object) -> set[str]:
-    return {word.strip() for word in str(annotation or "").split(",") if word.strip()}
+    return {word.strip().lower() for word in str(annotation or "").split(",") if word.strip()}
 
 
 RULES = (

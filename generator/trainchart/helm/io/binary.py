@@ -73,8 +73,11 @@ class BinaryEngine:
             done = self._run(argv, chart)
             if done.returncode != 0:
                 raise render_error(_named(done.stderr, names), chart_label(chart), describe_request(chart, overrides))
-        found = split_by_source(done.stdout)
-        texts = dict(sorted((source.partition("/")[2], text) for source, text in found.items()))
+        texts: dict[str, str] = {}
+        for source, text in sorted(split_by_source(done.stdout).items()):
+            # A file of crds/ is printed as it is, and may name sources of its own: none of them may hide another.
+            path = source.partition("/")[2]
+            texts[path] = f"{texts[path]}---\n{text}" if path in texts else text
         return Rendering(release, namespace, parse_manifests(texts, chart_label(chart)), texts)
 
     def lint(
