@@ -496,7 +496,7 @@ queue is empty"""
     done = run_to(api, tmp_path, "why", "exp1")
     line = f"{stamp(NOW)}  worker-1  zlib.error: Error -3: invalid distance (exception in thread prefetch)"
     heading = "The last exception that pods have printed, in a program that goes on:"
-    assert f"{heading}\n  {line}\n  next: an exception in a thread ends no program" in done.stdout
+    assert f"{heading}\n  {line}\n  next: an exception in a thread does not end the program" in done.stdout
     assert "one of its tasks hangs" not in done.stdout
 
 

@@ -96,7 +96,7 @@ def check_sidecars(groups: Sequence[PodGroup], trials: Sequence[Trial]) -> Itera
                 "from ending: exclude them with the label or annotation of that injector (podLabels, podAnnotations)",
             )
     if not found and any(trial.completed for trial in trials):
-        yield Result(SIDECARS, OK, "nothing puts containers of its own into the pods")
+        yield Result(SIDECARS, OK, "nothing injects containers into the pods")
 
 
 def complete_groups(groups: Sequence[PodGroup], trials: Sequence[Trial]) -> tuple[PodGroup, ...]:
@@ -113,13 +113,13 @@ def _list_containers(spec: object) -> set[str]:
 
 def _advise(refusal: str) -> str:
     if _NO_RIGHT in refusal:
-        return "ask an administrator for this right; trainchart's family tenant has a role for those who install"
+        return "ask an administrator for this permission; trainchart's family tenant has a role for installing"
     if _SECURITY in refusal:
         return "the namespace's Pod Security level forbids it: drop the setting that is named, or use another namespace"
     if _POLICY in refusal:
-        return "a policy of the cluster forbids it: ask who owns the policy, or change what it names"
+        return "a policy of the cluster forbids it: ask the owner of the policy, or change what it names"
     if any(words in refusal for words in _LIMITS):
         return "a LimitRange of the namespace forbids it (kubectl describe limitrange): change what is asked for"
     if _QUOTA in refusal:
-        return "have the quota raised, or remove what is not needed any more"
+        return "have the quota raised, or remove what is no longer needed"
     return ""

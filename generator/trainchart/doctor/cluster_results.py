@@ -24,9 +24,11 @@ def judge_version(version: tuple[int, int]) -> Result:
     oldest, newest = VERSIONS
     text, known = f"{version[0]}.{version[1]}", f"{oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}"
     if version < oldest:
-        return Result("version", FAILED, f"Kubernetes {text} is older than what charts are made for, {known}")
+        return Result("version", FAILED, f"Kubernetes {text} is older than the versions that charts support, {known}")
     if version > newest:
-        return Result("version", WARNING, f"Kubernetes {text} is newer than what charts are tested with, {known}")
+        return Result(
+            "version", WARNING, f"Kubernetes {text} is newer than the versions that charts are tested with, {known}"
+        )
     return Result("version", OK, f"Kubernetes {text}")
 
 
@@ -66,7 +68,7 @@ def word_fit(fit: Fit, groups: Sequence[PodGroup], room: Room) -> Result:
             "fit",
             WARNING,
             f"the {total} pods fit only if they are placed well ({chance}): {lacking}",
-            "free some room, or ask for less",
+            "free some room, or request less",
         )
     return Result(
         "fit",
@@ -87,7 +89,7 @@ def _advise(reasons: str) -> str:
         hints.append("compare nodeSelector and affinity with the labels of the nodes: kubectl get nodes --show-labels")
     if not hints or any(words in reasons for words in _LACKS):
         hints.append(
-            "ask for less, add nodes, or free some: trainchart list -A says which runs hold GPUs, kubectl describe "
-            "nodes what else runs there"
+            "request less, add nodes, or free some: trainchart list -A shows which runs hold GPUs, and kubectl "
+            "describe nodes what else runs there"
         )
     return "; ".join(hints)

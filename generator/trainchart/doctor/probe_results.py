@@ -145,7 +145,9 @@ def _judge_starts(
         # Whether it takes those of the training is checked by another trial.
         yield Result("probe", UNKNOWN, f"nothing was tried with pods, since the small ones are refused: {refusal}")
     elif not pods:
-        yield Result("probe", UNKNOWN, "Kubernetes has made no pod in time to try with", "try a longer --timeout")
+        yield Result(
+            "probe", UNKNOWN, "Kubernetes did not create the pods of the trial in time", "try a longer --timeout"
+        )
     silent = [pod for pod in pods if name_of(pod) not in reports]
     for pod in silent:
         problem = _find_start_problem(probe, pod, events)
@@ -170,7 +172,7 @@ def _hint_at_claims(probe: Probe) -> str:
     """Return where to look; a claim that the probe has made is gone by then."""
     existing = [f"kubectl describe pvc {each.claim}" for each in probe.volumes if each.made is None]
     looks = ", ".join([*existing, "kubectl get storageclass"])
-    return f"{looks}: the class must make volumes of that access mode and size, and what it needs must run"
+    return f"{looks}: the class must support volumes of that access mode and size, and its provisioner must be running"
 
 
 def _name_claims(probe: Probe, message: str) -> str:
@@ -212,10 +214,10 @@ def _judge_volume(volume: ProbeVolume, found: Sequence[Object], nodes: str) -> t
     asked = read_thousandths(section(volume.need.made or {}, "spec", "resources", "requests").get("storage")) // 1000
     if free is not None and free < asked * _MOST_OVERHEAD:
         have, want = (describe_amount("storage", each * 1000) for each in (free, asked))
-        remedy = "free some, ask for less (size), or use another StorageClass"
+        remedy = "free some, request less (size), or use another StorageClass"
         return FAILED, f"asks for {want}, and its storage has {have} left", remedy
     if free == 0 and writes:
-        return FAILED, "is full", "delete what is not needed any more, or have it enlarged"
+        return FAILED, "is full", "delete what is no longer needed, or have it enlarged"
     if any(each.get("isEmpty") for each in found):
         return WARNING, "is empty, and the release only reads it", "put the data there first"
     seconds = max((float(each.get("seconds") or 0) for each in found), default=0.0)
@@ -233,7 +235,7 @@ def _judge_network(reports: Sequence[Object], network: Network) -> Iterator[Resu
     nodes = list_names(sorted({str(report.get("node")) for report in reports}))
     errors = [str(peer["error"]) for peer in peers if peer.get("error")]
     if network.is_host:
-        yield Result(NETWORK, UNKNOWN, "the pods are to use the network of their nodes, which was not tried")
+        yield Result(NETWORK, UNKNOWN, "the pods use the network of their nodes, which was not tried")
         return
     if errors:
         yield Result(
@@ -263,7 +265,7 @@ def _judge_policies(*, is_closed: bool, has_others: bool) -> Result:
     if is_closed:
         return Result(POLICY, OK, "the network plug-in applies NetworkPolicies")
     if has_others:
-        what = "whether NetworkPolicies are applied is not known: one of the namespace may admit what was tried"
+        what = "it is not known whether NetworkPolicies are applied: one of the namespace may admit what was tried"
         return Result(POLICY, UNKNOWN, what)
     return Result(
         POLICY,

@@ -34,7 +34,7 @@ _AWS_SHARED = "a class of Amazon EFS (efs.csi.aws.com) or FSx serves several nod
 _GOOGLE_SHARED = "a class of Filestore (filestore.csi.storage.gke.io) serves several nodes"
 _AZURE_SHARED = "a class of Azure Files (file.csi.azure.com) serves several nodes"
 _BUCKET = (
-    "a bucket is no file system: renames are copies or are missing, and files cannot be changed in place. Read data "
+    "a bucket is not a file system: renames are copies or are missing, and files cannot be changed in place. Read data "
     "from it; keep checkpoints elsewhere"
 )
 

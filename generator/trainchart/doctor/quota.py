@@ -75,10 +75,10 @@ def _describe_excess(quota: str, resource: str, need: int, limit: int, left: int
     wanted, most = describe_amount(resource, need), describe_amount(resource, limit)
     free = describe_amount(resource, max(0, left))
     remedy = (
-        "the release alone needs more than the quota allows: ask for less (replicas, resources), or have it raised"
+        "the release alone needs more than the quota allows: request less (replicas, resources), or have it raised"
         if need > limit
-        else "end other releases of the namespace (trainchart list), ask for less, or have the quota raised; pods that "
-        "are just ending count until they are gone"
+        else "stop other releases of the namespace (trainchart list), request less, or have the quota raised; "
+        "terminating pods count until they are deleted"
     )
     return Result(
         CHECK, FAILED, f"quota {quota}: the release needs {wanted} of {resource}, {free} of {most} are left", remedy

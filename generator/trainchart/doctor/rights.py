@@ -25,7 +25,10 @@ def check_rights(kinds: Iterable[tuple[str, str]], rules: Sequence[Object], *, i
     if lacking and is_complete:
         words = list_names([_word(*each) for each in lacking])
         yield Result(
-            CHECK, FAILED, f"you are not allowed to {words}", "ask an administrator for these rights in the namespace"
+            CHECK,
+            FAILED,
+            f"you are not allowed to {words}",
+            "ask an administrator for these permissions in the namespace",
         )
     elif lacking:
         words = list_names([_word(*each) for each in lacking])

@@ -100,7 +100,7 @@ def check_claims(
         elif need.claim in known:
             found = _check_left(need)
         elif classes is None:
-            what = f"you are not allowed to list StorageClasses, so the one of the claim {need.claim} was not looked at"
+            what = f"you are not allowed to list StorageClasses, so that of the claim {need.claim} was not checked"
             found = Result(CHECK, UNKNOWN, what)
         else:
             found = _check_class(need, classes, version)
@@ -128,7 +128,7 @@ def _check_existing(need: Need, claim: Object | None, classes: Sequence[Object] 
         return Result(
             CHECK,
             FAILED,
-            f"the claim {need.claim} is not there, and the chart does not make it",
+            f"the claim {need.claim} does not exist, and the chart does not create it",
             f"{need.pods} pods would wait for it: create it, or set existingClaim to one of: kubectl get pvc",
         )
     problem = _describe_state(claim, classes)
@@ -147,8 +147,8 @@ def _check_existing(need: Need, claim: Object | None, classes: Sequence[Object] 
         return Result(
             CHECK,
             FAILED,
-            f"the claim {need.claim} is ReadOnlyMany, and pods are to write to it",
-            "set readOnly of that volume, or use a claim that can be written",
+            f"the claim {need.claim} is ReadOnlyMany, but pods must write to it",
+            "set readOnly for that volume, or use a writable claim",
         )
     if section(claim, "status").get("phase") == "Pending":
         what = f"the claim {need.claim} is not bound yet; a class may wait for the first pod that mounts it"
@@ -161,8 +161,8 @@ def _check_left(need: Need) -> Result:
     return Result(
         CHECK,
         FAILED,
-        f"an earlier release has left the claim {need.claim}, and an installation is refused",
-        f"to go on from its checkpoints: --set run.resume=latest; to start over: kubectl delete pvc {need.claim}",
+        f"an earlier release has left the claim {need.claim}, so an installation is refused",
+        f"to continue from its checkpoints: --set run.resume=latest; to start over: kubectl delete pvc {need.claim}",
     )
 
 
@@ -174,7 +174,7 @@ def _check_class(need: Need, classes: Sequence[Object], version: tuple[int, int]
             CHECK,
             WARNING,
             f"the claim {need.claim} names no StorageClass, so it waits for a PersistentVolume that fits",
-            "an administrator has to make one; else name a class in storageClass",
+            "an administrator must create one; otherwise, set storageClass",
         )
     if found is None:
         what = f"there is no StorageClass {wanted}" if wanted else "the cluster has no default StorageClass"
@@ -192,8 +192,8 @@ def _check_class(need: Need, classes: Sequence[Object], version: tuple[int, int]
         return Result(
             CHECK,
             WARNING,
-            f"the class {name_of(found)} of the claim {need.claim} makes no volumes: it waits for one that fits",
-            "an administrator has to make one of that class",
+            f"the class {name_of(found)} of the claim {need.claim} creates no volumes: it waits for one that fits",
+            "an administrator must create one of that class",
         )
     by = known.name if known else driver
     return Result(CHECK, OK, f"the claim {need.claim} comes from {name_of(found)} ({by}), {list_names(need.modes)}")

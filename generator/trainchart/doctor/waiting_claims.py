@@ -35,8 +35,8 @@ def _describe(claim: str, storage_class: str, provisioner: str) -> tuple[str, st
     waits = f"claim {claim} of class {storage_class} stays Pending:"
     look = f"kubectl describe storageclass {storage_class}"
     if provisioner == NO_PROVISIONER:
-        return f"{waits} no PersistentVolume fits", f"{look}: an administrator has to make a volume of that class"
+        return f"{waits} no PersistentVolume fits", f"{look}: an administrator must create a volume of that class"
     return (
         f"{waits} provisioner {provisioner} has not made a volume",
-        f"{look}: what answers to {provisioner} must be installed and run, or name another class in storageClass",
+        f"{look}: the provisioner {provisioner} must be installed and running; or set storageClass to another class",
     )

@@ -174,8 +174,8 @@ def _standing(report: Report) -> Iterator[str]:
         yield "The last exception that pods have printed, in a program that goes on:"
         yield from (f"  {_show_time(line)}  {line.label}  {line.text}" for line in report.warnings)
         yield (
-            "  next: an exception in a thread ends no program, and what waits for the thread hangs: correct it, let "
-            "the program end when a thread fails, and set run.noProgressTimeout, which lets such a run start again."
+            "  next: an exception in a thread does not end the program, and what waits for the thread hangs: fix it, "
+            "let the program end when a thread fails, and set run.noProgressTimeout, which lets such a run start again."
         )
     if report.problems:
         return

@@ -18,7 +18,7 @@ QUOTA = 'pods "x" is forbidden: exceeded quota: team, requested: pods=1, used: p
 
 
 @pytest.mark.parametrize(
-    ("refusal", "advice"), [(SECURITY, "Pod Security level"), (POLICY, "who owns the policy"), ("else", "")]
+    ("refusal", "advice"), [(SECURITY, "Pod Security level"), (POLICY, "ask the owner of the policy"), ("else", "")]
 )
 def test_a_refused_object_is_named_with_its_advice(refusal: str, advice: str) -> None:
     (found,) = check_objects([Trial("Role exp", None, refusal), Trial("Service exp", {})])

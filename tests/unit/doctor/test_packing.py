@@ -208,10 +208,10 @@ def test_an_empty_cluster_has_no_room() -> None:
 @pytest.mark.parametrize(
     ("why", "words", "others"),
     [
-        ("2 of 2 nodes: taint gpu=yes:NoSchedule", "tolerations", ("nodeSelector", "ask for less")),
+        ("2 of 2 nodes: taint gpu=yes:NoSchedule", "tolerations", ("nodeSelector", "request less")),
         ("1 of 1 nodes: taint node.kubernetes.io/unschedulable:NoSchedule", "uncordon", ("tolerations", "less")),
         ("2 of 2 nodes: not the labels that the pods ask for (nodeSelector, nodeAffinity)", "nodeSelector", ("less",)),
-        ("1 of 2 nodes: taint a:NoSchedule; 1 of 2 nodes: too little cpu left", "ask for less", ()),
+        ("1 of 2 nodes: taint a:NoSchedule; 1 of 2 nodes: too little cpu left", "request less", ()),
         ("1 of 2 nodes: taint a:NoSchedule; 1 of 2 nodes: too little cpu left", "tolerations", ()),
     ],
 )

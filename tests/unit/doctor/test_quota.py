@@ -60,7 +60,7 @@ def test_waiting_helps_only_where_others_hold_the_rest() -> None:
     (alone,) = check(make_quota({"requests.cpu": "6"}))
     (beside,) = check(make_quota({"requests.cpu": "8"}, {"requests.cpu": "2"}))
     assert "the release alone needs more than the quota allows" in alone.remedy
-    assert "end other releases" in beside.remedy
+    assert "stop other releases" in beside.remedy
 
 
 @pytest.mark.parametrize(

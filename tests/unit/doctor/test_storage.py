@@ -70,9 +70,9 @@ CASES = [
         FAILED,
         "1.26 has removed in-tree GlusterFS",
     ),
-    (make_need(storage_class="x"), [make_class("x", "s3.csi.aws.com")], WARNING, "a bucket is no file system"),
+    (make_need(storage_class="x"), [make_class("x", "s3.csi.aws.com")], WARNING, "a bucket is not a file system"),
     (make_need(storage_class="x", writes=False), [make_class("x", "s3.csi.aws.com")], OK, "Mountpoint"),
-    (make_need(storage_class="x"), [make_class("x", "kubernetes.io/no-provisioner")], WARNING, "makes no volumes"),
+    (make_need(storage_class="x"), [make_class("x", "kubernetes.io/no-provisioner")], WARNING, "creates no volumes"),
     (make_need(storage_class="x"), [make_class("x", "of.our/own")], OK, "comes from x (of.our/own)"),
     (make_need(storage_class=""), [], WARNING, "names no StorageClass"),
 ]
@@ -99,7 +99,7 @@ def test_of_two_default_classes_the_newest_counts() -> None:
     [
         (make_claim("ReadWriteMany"), OK, "bound: ReadWriteMany, 5Gi"),
         (make_claim("ReadWriteOnce"), FAILED, "3 pods mount the claim exp-checkpoints, which is ReadWriteOnce"),
-        (make_claim("ReadOnlyMany"), FAILED, "is ReadOnlyMany, and pods are to write to it"),
+        (make_claim("ReadOnlyMany"), FAILED, "is ReadOnlyMany, but pods must write to it"),
         (make_claim("ReadWriteMany", status={"phase": "Lost"}), FAILED, "has lost its volume"),
         (make_claim(metadata={"name": "exp-checkpoints", "deletionTimestamp": "now"}), FAILED, "is being deleted"),
     ],
@@ -114,7 +114,7 @@ def test_a_claim_that_must_exist_is_missing() -> None:
     (found,) = check_claims([Need("team-data", 3, False, None)], [], [], VERSION, is_kept_used=False)
     assert (found.outcome, found.message) == (
         FAILED,
-        "the claim team-data is not there, and the chart does not make it",
+        "the claim team-data does not exist, and the chart does not create it",
     )
 
 
@@ -122,7 +122,7 @@ def test_a_claim_of_an_earlier_release_is_refused_or_taken_over() -> None:
     (found,) = check_claims([make_need()], [make_claim("ReadWriteMany")], [], VERSION, is_kept_used=False)
     assert (found.outcome, found.message) == (
         FAILED,
-        "an earlier release has left the claim exp-checkpoints, and an installation is refused",
+        "an earlier release has left the claim exp-checkpoints, so an installation is refused",
     )
     assert "run.resume=latest" in found.remedy
     (found,) = check_claims([make_need()], [make_claim("ReadWriteMany")], [], VERSION, is_kept_used=True)
