@@ -411,3 +411,13 @@ def test_warnings_of_the_helm_library_stay_out_of_the_terminal(tmp_path: Path) -
     done = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path)
     assert "\x1b" not in done.stdout + done.stderr and "skipped value" not in done.stderr
     assert "1 chart checked" in done.stderr, "what the tool itself says is still shown"
+
+
+def test_no_name_looks_like_a_line_of_its_own(plain_chart: Path) -> None:
+    forged = "1 chart checked: 0 errors, 0 warnings"
+    (plain_chart / "templates" / f"a.yaml: ok\n{forged}\n.yaml").write_text(
+        f'apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: "x\\n{forged}\\n"}}\n'
+    )
+    done = run(plain_chart)
+    assert done.returncode != 0
+    assert forged in done.stdout and forged not in done.stdout.splitlines()

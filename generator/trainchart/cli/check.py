@@ -162,12 +162,11 @@ def _path(chart: Path) -> str:
 def _as_text(checked: CheckedChart, finding: Finding) -> str:
     line = f":{finding.line}" if finding.line else ""
     where = checked.chart / finding.path if finding.path else checked.chart
-    text = f"{where}{line}: {finding.severity}: {finding.message} [{finding.rule}]"
-    if finding.values:
-        text += f"\n  with: {finding.values}"
-    if finding.hint:
-        text += f"\n  hint: {finding.hint}"
-    return text
+    lines = [f"{where}{line}: {finding.severity}: {finding.message} [{finding.rule}]"]
+    lines += [f"  with: {finding.values}"] if finding.values else []
+    lines += [f"  hint: {finding.hint}"] if finding.hint else []
+    # A name with a line break must not look like another finding.
+    return "\n".join(line.replace("\n", "\\n") for line in lines)
 
 
 def _as_json(checked: CheckedChart) -> dict[str, Any]:
