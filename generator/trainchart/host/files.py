@@ -122,7 +122,11 @@ def read_tree(folder: Path, *, limit: int = READ_LIMIT) -> dict[str, bytes]:
             path = Path(parent, name)
             if not path.is_file():
                 raise ToolError(f"{path} is neither a file nor a folder", hint="remove it")
-            content = read_bytes(path, limit=remaining)
+            # What has become a link since it was looked at is not followed.
+            target = path.resolve() if path.is_symlink() else path
+            if target != path and not target.is_relative_to(folder.resolve()):
+                raise ToolError(f"{path} has become a link that leads out of {folder}", hint="try again")
+            content = read_bytes(target, limit=remaining, follow_links=False)
             remaining -= len(content)
             files[path.relative_to(folder).as_posix()] = content
     return dict(sorted(files.items()))
@@ -133,14 +137,22 @@ def _require_link_inside(link: Path, folder: Path) -> None:
     try:
         target = link.resolve(strict=True)
     except (OSError, RuntimeError) as error:
-        raise ToolError(f"{link} is a link to {link.readlink()}, which cannot be read", hint="remove it") from error
+        raise ToolError(f"{link} is a link to {find_target(link)}, which cannot be read", hint="remove it") from error
     if not target.is_relative_to(folder.resolve()):
         raise ToolError(
-            f"{link} is a link to {link.readlink()}, outside of {folder}", hint="copy what it leads to in its place"
+            f"{link} is a link to {find_target(link)}, outside of {folder}", hint="copy what it leads to in its place"
         )
     # By the path that led here: two links may lead into each other's folders.
     if target in {parent.resolve() for parent in link.parents if parent.is_relative_to(folder)}:
-        raise ToolError(f"{link} is a link to {link.readlink()}, a folder that contains it", hint="remove it")
+        raise ToolError(f"{link} is a link to {find_target(link)}, a folder that contains it", hint="remove it")
+
+
+def find_target(link: Path) -> str:
+    """Return what a link says for people; it may be gone by now."""
+    try:
+        return str(link.readlink())
+    except OSError:
+        return "another place"
 
 
 def write_file(path: Path, content: bytes) -> None:

@@ -332,3 +332,23 @@ def test_a_lock_of_another_program_is_waited_for_and_then_named(tmp_path: Path) 
     assert "for more than 0 seconds" in refusal.value.message
     with files.locked(tmp_path, wait_seconds=0):
         pass
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_file_that_is_swapped_while_a_tree_is_read_is_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, secret, path = tmp_path / "chart", tmp_path / "secret", tmp_path / "chart" / "values.yaml"
+    folder.mkdir()
+    secret.write_text("secret")
+    path.write_text("good")
+    read = files.read_bytes
+
+    def swap_first(target: Path, **options: bool | int) -> bytes:
+        path.unlink()
+        path.symlink_to(secret) if kind == "link" else os.mkfifo(path)
+        return read(target, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(files, "read_bytes", swap_first)
+    with pytest.raises(ToolError):
+        read_tree(folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -244,3 +245,25 @@ def test_large_sparse_file_is_refused_without_reading_it(code: Path, monkeypatch
     monkeypatch.setattr(Path, "read_bytes", read)
     with pytest.raises(ToolError, match="larger than 256 MiB"):
         names(code)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_code_that_is_swapped_while_it_is_read_is_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, secret, path = tmp_path / "code", tmp_path / "secret", tmp_path / "code" / "train.py"
+    folder.mkdir()
+    secret.write_text("secret")
+    path.write_text("good")
+    look = code_folder._find_fault
+
+    def swap_after(*given: Any) -> str:
+        fault = look(*given)
+        path.unlink()
+        path.symlink_to(secret) if kind == "link" else os.mkfifo(path)
+        return fault
+
+    monkeypatch.setattr(code_folder, "_find_fault", swap_after)
+    monkeypatch.setattr(Path, "is_file", lambda self: True)
+    with pytest.raises(ToolError):
+        read_code(folder, read_ignore_rules(folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -11,11 +12,12 @@ from trainchart.archive.chart_file import CHART_FILE
 from trainchart.archive.lock import LOCK_FILE
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, ToolError
-from trainchart.host.files import TREE_LIMIT
+from trainchart.host.files import TREE_LIMIT, find_target
 from trainchart.host.trees import walk
 from trainchart.images.ignore import IGNORE_FILE, IgnoreRules, parse_ignore_rules
 from trainchart.images.inputs import ContextFile
 from trainchart.images.requirements import REQUIREMENTS_FILE
+from trainchart_runtime.io.files import open_regular
 
 LIMIT = 256 * 1024 * 1024
 """Bytes of code; more is data that was not meant to be in the image."""
@@ -71,8 +73,7 @@ def read_code(
         if not path.is_file():
             raise ToolError(f"{folder / name} is neither a file nor a folder", hint=f"name it in {IGNORE_FILE}")
         try:
-            # Checked before it is read: a sparse file may state more than the memory holds.
-            content = path.read_bytes() if size + path.stat().st_size <= limit else None
+            content = _read_inside(path, root, limit - size)
         except OSError as error:
             raise ToolError(
                 f"cannot read {folder / name}: {error.strerror}", hint=f"or name it in {IGNORE_FILE}"
@@ -96,6 +97,19 @@ def read_code(
         )
         raise ToolError(f"{folder / REQUIREMENTS_FILE} {why}", hint="include it with `!requirements.txt`, or rename it")
     return kept
+
+
+def _read_inside(path: Path, root: Path, limit: int) -> bytes | None:
+    """Return the content of a file that was found to be in `root`; None for more than `limit` bytes.
+
+    Raises OSError, also where it has become a link to another place, or a pipe, since it was looked at.
+    """
+    target = path.resolve()
+    if not target.is_relative_to(root):
+        raise OSError(errno.ELOOP, "it has become a link that leads out of the folder", str(path))
+    with os.fdopen(open_regular(target), "rb") as stream:
+        # Checked before it is read: a sparse file may state more than the memory holds.
+        return stream.read() if os.fstat(stream.fileno()).st_size <= limit else None
 
 
 def _drop_packed_charts(files: list[ContextFile]) -> tuple[ContextFile, ...]:
@@ -168,11 +182,11 @@ def _find_fault(path: Path, root: Path, rules: IgnoreRules) -> str:
     try:
         target = path.resolve()
     except RuntimeError:  # until Python 3.13
-        return f"leads to {path.readlink()}, which forms a loop"
+        return f"leads to {find_target(path)}, which forms a loop"
     if not target.is_relative_to(root):
-        return f"leads to {path.readlink()}, outside the code folder"
+        return f"leads to {find_target(path)}, outside the code folder"
     if not target.exists():
-        return f"leads to {path.readlink()}, which does not exist"
+        return f"leads to {find_target(path)}, which does not exist"
     if target in {parent.resolve() for parent in path.parents if parent.is_relative_to(root)}:
         return "leads into a folder that contains it"
     name = target.relative_to(root).as_posix()
