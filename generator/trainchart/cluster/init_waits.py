@@ -19,6 +19,10 @@ _LONG_SECONDS = 60.0
 """A start that has done nothing wrong takes less: an init container that copies a file, a secret that is fetched."""
 _SHOWN = 160
 """Characters of a line or command."""
+_ADDED = (
+    ". The chart does not have this container: a webhook or policy of the cluster adds it, as service meshes do. If it "
+    "cannot be repaired, leave the pods out of it, such as with podLabels: {sidecar.istio.io/inject: 'false'} for Istio"
+)
 _ADDRESS = re.compile(r"(?:(?<=//)|(?<![\w.\-@/:$%{]))([a-z][a-z0-9-]*):(\d{2,5})(?![\w.@:])")
 
 
@@ -56,8 +60,15 @@ def describe_init_waits(report: Report, seen: Snapshot) -> Iterator[str]:
         yield (
             f"{list_names(names)} {start} {kind} {first.container} has run for {age}{more}.{said} To see what it waits "
             f"for: kubectl logs {first.pod} -c {first.container} -n {report.key.namespace}, or its command in kubectl "
-            "describe pod"
+            f"describe pod{_ADDED if _is_added(first, seen) else ''}"
         )
+
+
+def _is_added(wait: InitWait, seen: Snapshot) -> bool:
+    """Say whether no pod template of the training has the container."""
+    specs = [section(each, "spec", "template", "spec") for each in (*listed(seen.sets), *listed(seen.jobs))]
+    names = {str(each.get("name")) for spec in specs for each in items_of(spec, "initContainers")}
+    return any(spec.get("containers") for spec in specs) and wait.container not in names
 
 
 def _find_first(pod: Object) -> Iterator[InitWait]:

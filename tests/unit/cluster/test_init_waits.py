@@ -85,3 +85,14 @@ def test_service_that_a_command_names_and_is_absent_is_named(command: str, absen
     words = f" It names {absent}, and team-a has no such Service."
     assert [words in each for each in find_remarks(waits)] == [bool(absent)]
     assert not absent or "no such Service" not in find_remarks(waits, services=())[0]
+
+
+@pytest.mark.parametrize(("name", "is_added"), [("fetch", False), ("other", True)])
+def test_container_that_the_chart_does_not_have_is_told(name: str, is_added: bool) -> None:
+    sets = make_sets()
+    for each in sets:
+        each["spec"]["template"]["spec"] |= {"containers": [{"name": "training"}], "initContainers": [{"name": name}]}
+    seen = Snapshot(now=NOW, sets=tuple(sets), pods=tuple(make_pods(worker_1=make_waiting("worker-1"))))
+    remarks = diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen).remarks
+    (remark,) = [each for each in remarks if "not start" in each]
+    assert ("The chart does not have this container" in remark) == is_added
