@@ -681,6 +681,18 @@ def test_why_tells_of_an_upgrade_that_was_cut_off(api: SmallApi, tmp_path: Path,
     assert cure in why
 
 
+@pytest.mark.parametrize(("later", "is_told"), [("superseded", True), ("deployed", False)])
+def test_why_says_what_helm_says_of_a_failed_upgrade(api: SmallApi, tmp_path: Path, later: str, is_told: bool) -> None:
+    end_run(api)
+    words = 'Release "exp1" failed: persistentvolumeclaims "exp1-data" is forbidden: exceeded quota: storage'
+    api.objects["secrets"] = [
+        make_revision(2, status="failed", description=words),
+        make_revision(3 if later == "deployed" else 1, status=later),
+    ]
+    why = " ".join(run_to(api, tmp_path, "why", "exp1").stdout.split())
+    assert (f"some of its objects may be missing or old: {words}. Correct what Helm names" in why) == is_told
+
+
 def test_why_names_who_changed_a_config_map_of_the_run(api: SmallApi, tmp_path: Path) -> None:
     end_run(api)
     pods = api.objects["statefulsets"][0]["spec"]["template"]["spec"]

@@ -189,8 +189,8 @@ def make_event(kind: str, name: str, reason: str, message: str, *, at: float = N
     }
 
 
-def make_revision(number: int, image: str) -> dict[str, Any]:
-    """Helm's record of a revision of exp1, whose workers have this image."""
+def make_revision(number: int, image: str = "a", status: str = "superseded", description: str = "") -> dict[str, Any]:
+    """Helm's record of a revision of exp1, whose workers have this image, and what Helm says of it."""
     container = f"{{name: training, image: {image}}}"
     manifest = (
         f"---\n# Source: a\nkind: StatefulSet\nmetadata: {{name: exp1-mnist-worker}}\n"
@@ -198,6 +198,7 @@ def make_revision(number: int, image: str) -> dict[str, Any]:
     )
     chart = {"metadata": {"name": "mnist", "version": "0.1.0", "apiVersion": "v2"}}
     document = {"name": "exp1", "version": number, "chart": chart, "manifest": manifest}
+    document["info"] = {"description": description}
     data = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(document).encode()))).decode()
-    labels = {"owner": "helm", "name": "exp1", "version": str(number), "status": "superseded"}
+    labels = {"owner": "helm", "name": "exp1", "version": str(number), "status": status}
     return {"metadata": {"name": f"v{number}", "namespace": NAMESPACE, "labels": labels}, "data": {"release": data}}

@@ -20,6 +20,7 @@ from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_objects
 from trainchart.reports.report import STATEFUL_SET, Report
 from trainchart.reports.text import describe_time
 from trainchart_runtime.contract import FAMILY_ANNOTATION, TRAINING_CONTAINER
+from trainchart_runtime.log_text import shorten
 from trainchart_runtime.pod_causes import IMAGE_PULL
 from trainchart_runtime.pod_problems import parse_time
 
@@ -27,7 +28,10 @@ _GZIP = b"\x1f\x8b\x08"
 _LARGEST = 100 * 1024 * 1024
 """Bytes of an unpacked record; Kubernetes allows 1 MiB packed."""
 _REVISIONS_READ = 5
+_WORDS_SHOWN = 600
+"""Characters of what Helm says of a failure."""
 DEPLOYED = "deployed"
+FAILED = "failed"
 PENDING = ("pending-install", "pending-upgrade", "pending-rollback")
 
 
@@ -77,14 +81,20 @@ def choose_record(records: Sequence[Object]) -> Object | None:
     return max(deployed, key=_revision, default=newest)
 
 
-def describe_unfinished_upgrade(report: Report, pending: Objects, installed: Objects) -> Iterator[str]:
-    """Say that Helm is changing the release, or was cut off while it did, and what frees it."""
-    newest = max(listed(pending), key=_revision, default=None)
-    if newest is None:
+def describe_unfinished_upgrade(report: Report, unfinished: Objects, installed: Objects) -> Iterator[str]:
+    """Say that Helm is changing the release, was cut off while it did, or has failed, and what to do."""
+    newest = max(listed(unfinished), key=_revision, default=None)
+    last = max(map(_revision, listed(installed)), default=0)
+    if newest is None or _revision(newest) < last:
         return
     release, namespace = report.key.release, report.key.namespace
     since = describe_time(parse_time(section(newest, "metadata").get("creationTimestamp")))
-    last = max(map(_revision, listed(installed)), default=0)
+    if label(newest, "status") == FAILED:
+        yield (
+            f"revision {_revision(newest)} of the release failed at {since}, so some of its objects may be missing or "
+            f"old: {_describe_failure(newest)}. Correct what Helm names, and run helm upgrade --install again"
+        )
+        return
     cure = f"helm uninstall {release} -n {namespace}, then install it again"
     if label(newest, "status") != PENDING[0]:
         revision = last or "REVISION"
@@ -93,6 +103,13 @@ def describe_unfinished_upgrade(report: Report, pending: Objects, installed: Obj
         f"revision {_revision(newest)} of the release has been {label(newest, 'status')} since {since}: a helm command "
         f"is running, or was interrupted. Until it ends, Helm refuses every upgrade. If none is running: {cure}"
     )
+
+
+def _describe_failure(record: Object) -> str:
+    try:
+        return shorten(parse_release(record).description, _WORDS_SHOWN) or "Helm kept no reason"
+    except HelmRecordError as error:
+        return str(error)
 
 
 def describe_earlier_image(report: Report, sets: Iterable[Object], records: Objects) -> Iterator[str]:

@@ -395,8 +395,9 @@ def test_schedulers_event_is_read_like_the_pods_condition(message: str, cause: s
         ),
         (
             'pods "exp1-mnist-ps-0" is forbidden: no PriorityClass with name high was found',
-            "priority-class-missing",
+            "class-missing",
         ),
+        ('pods "exp1-mnist-ps-0" is forbidden: pod rejected: RuntimeClass "nvidia" not found', "class-missing"),
         ('pods "exp1-mnist-ps-0" is forbidden: error looking up service account a/b: not found', "config-missing"),
     ],
 )

@@ -204,11 +204,11 @@ LIMIT_RANGE = Cause(
     "LimitRange changed.",
     RESTART_WAITED_FOR,
 )
-PRIORITY_CLASS_MISSING = Cause(
-    "priority-class-missing",
-    "The pod names a PriorityClass that the cluster does not have.",
-    "kubectl get priorityclass lists those there are. Name one of them in priorityClassName, or have the cluster's "
-    "administrators create the one that is missing.",
+CLASS_MISSING = Cause(
+    "class-missing",
+    "The pod names a PriorityClass or RuntimeClass that the cluster does not have.",
+    "kubectl get priorityclass,runtimeclass lists those there are. Name one of them (priorityClassName, "
+    "runtimeClassName) or none, or have the cluster's administrators create the one that is missing.",
     RESTART_WAITED_FOR,
 )
 NAME_CONFLICT = Cause(

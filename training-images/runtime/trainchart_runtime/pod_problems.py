@@ -240,7 +240,7 @@ _SET_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     ("FailedCreate", r"exceeded quota|failed quota", pod_causes.QUOTA_EXCEEDED),
     ("FailedCreate", r"already exists|AlreadyExists", pod_causes.NAME_CONFLICT),
     ("FailedCreate", r"error looking up service account", pod_causes.CONFIG_MISSING),
-    ("FailedCreate", r"no PriorityClass with name", pod_causes.PRIORITY_CLASS_MISSING),
+    ("FailedCreate", r'no PriorityClass with name|RuntimeClass "[^"]*" not found', pod_causes.CLASS_MISSING),
     ("FailedCreate", r" usage per (Container|Pod) is |limit to request ratio per ", pod_causes.LIMIT_RANGE),
     ("FailedCreate", "", pod_causes.ADMISSION_REFUSED),
 )

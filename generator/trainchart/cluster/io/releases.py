@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Sequence
 
-from trainchart.cluster.helm_record import DEPLOYED, PENDING
+from trainchart.cluster.helm_record import DEPLOYED, FAILED, PENDING
 from trainchart.cluster.io import kubernetes_api
 from trainchart.cluster.io.kubernetes_api import Kind, KubernetesApi
 from trainchart.cluster.snapshot import (
@@ -137,13 +137,14 @@ def read_rights(api: KubernetesApi, namespace: str, account: str) -> dict[str, O
 
 
 def read_unfinished_upgrade(api: KubernetesApi, namespace: str, release: str) -> tuple[Objects, Objects]:
-    """Return Helm's records of the revisions of a release that are being made, and of the one that is installed."""
+    """Return Helm's records of the revisions of a release that are being made or failed, and of the installed one."""
     labels = f"owner=helm,name={release}"
-    pending = _list(api, kubernetes_api.SECRETS, namespace, f"{labels},status in ({','.join(PENDING)})")
-    if not listed(pending):
+    wanted = f"{labels},status in ({','.join((*PENDING, FAILED))})"
+    unfinished = _list(api, kubernetes_api.SECRETS, namespace, wanted)
+    if not listed(unfinished):
         # A record holds the whole chart: none is fetched without need.
-        return pending, ()
-    return pending, _list(api, kubernetes_api.SECRETS, namespace, f"{labels},status={DEPLOYED}")
+        return unfinished, ()
+    return unfinished, _list(api, kubernetes_api.SECRETS, namespace, f"{labels},status={DEPLOYED}")
 
 
 def read_revisions(api: KubernetesApi, namespace: str, release: str) -> Objects:
