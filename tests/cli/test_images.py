@@ -80,7 +80,7 @@ def test_a_chart_is_released_once_its_image_is_there(project: Project) -> None:
     assert (code, told["images"]) == (0, [{"image": f"{project.host}/ml/late:1.0.0@{digest}", "digest": digest}])
     code, told = project.run(*verify, is_known=False)
     assert (code, told["error"]) == (8, "RepositoryUnauthorized")
-    assert "could not be asked" in told["message"]
+    assert "could not be queried" in told["message"]
 
 
 def test_publish_asks_before_anything_is_there_and_not_again(project: Project) -> None:

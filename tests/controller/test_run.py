@@ -180,7 +180,7 @@ def test_a_wiped_record_starts_nothing(api, start):
     second = start()
     assert second.wait() == 0
     assert api.state()["phase"] == "StateLost" and set(api.replicas.values()) == {0}
-    assert "RunStateLost: the record of this run is gone" in second.log
+    assert "RunStateLost: the record of this run was deleted" in second.log
 
 
 def test_a_damaged_record_stops_everything_until_it_is_repaired(api, start, run_to_phase):

@@ -41,5 +41,5 @@ def test_follow_says_once_that_a_log_is_gone(monkeypatch: pytest.MonkeyPatch) ->
     wanted = LogsFilter("", "", None, True, False)
     assert not list(cluster_logs.read_cluster_logs(Place("", "team-a"), "exp1", wanted, notes.append))
     [note] = notes
-    assert note.startswith("note: node node1 has no log of worker-0 any more") and GONE in note
+    assert note.startswith("note: node node1 no longer has the log of worker-0") and GONE in note
     assert api.asked == 3
