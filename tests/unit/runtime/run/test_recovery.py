@@ -719,7 +719,7 @@ def test_what_a_user_changes_gets_its_own_starts_without_a_step(way):
     state = decide(PLAN, see(sets=zero(), now=NOW + 5), state).state
     again = group(chief_0=pod("chief-0", uid="new"))
     state = decide(PLAN, see(again, now=NOW + 9)._replace(reports=said(1, 5, uid="new")), state).state
-    assert (state.phase, state.attempt, state.progress.fruitless_restarts) == (RUNNING, 2, 1)
+    assert (state.phase, state.attempt, state.progress.fruitless_restarts) == (RUNNING, 2, 0)
 
 
 def test_peer_evicted_again_and_again_is_named_for_its_leader():
@@ -831,3 +831,31 @@ def test_unseen_success_is_taken_from_the_next_pods_launcher():
     decision = decide(PLAN, see(group())._replace(reports=parked), running())
     assert decision.state.verdict is not None
     assert (decision.state.phase, decision.state.verdict.result) == (STOPPING, SUCCEEDED)
+
+
+NO_NODE = Problem("no-node-matches", "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity.")
+
+
+def look_again_and_again(state, pods, looks=FRUITLESS_RESTARTS + 3):
+    """Return the state after looks between which the leader's program was started again."""
+    for number in range(1, looks):
+        report = said(number, None, cause="peer-unresolvable")
+        state = decide(PLAN, see(pods, now=NOW + number)._replace(reports=report), state).state
+    return state
+
+
+def test_leader_that_reaches_no_peer_names_those_that_do_not_run():
+    """Its own error says no more than that a name is unknown."""
+    absent = group(ps_0=pod("ps-0", is_running=False, node="", problem=NO_NODE))
+    verdict = look_again_and_again(running(), absent).verdict
+    assert (verdict.cause, verdict.pod) == ("peer-unresolvable", "exp1-mnist-chief-0")
+    assert verdict.error.endswith(f"; exp1-mnist-ps-0 did not run: {NO_NODE.message} [no-node-matches]")
+
+
+def test_leader_that_dies_until_its_peers_have_come_is_not_given_up():
+    absent = group(ps_0=pod("ps-0", is_running=False, node="", problem=NO_NODE))
+    state = look_again_and_again(decide(PLAN, see(absent), None).state, absent, looks=4 * FRUITLESS_RESTARTS)
+    assert (state.phase, state.verdict) == (STARTING, None)
+    report = said(4 * FRUITLESS_RESTARTS, None, cause="peer-unresolvable")
+    state = decide(PLAN, see(group(), now=NOW + 99)._replace(reports=report), state).state
+    assert (state.phase, state.progress.fruitless_restarts) == (RUNNING, 0)

@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from typing import Dict, Optional, Sequence
 
+from trainchart_runtime.causes import (
+    CHILD_KILLED,
+    NOT_A_NUMBER,
+    PEER_LOST,
+    PEER_MISSING,
+    PEER_UNRESOLVABLE,
+    SERVICE_UNREACHABLE,
+    SLOW_TASK,
+    STORAGE_SILENT,
+)
 from trainchart_runtime.cluster import EVALUATOR, Cluster, Task, deciding_tasks
+from trainchart_runtime.log_text import shorten
 from trainchart_runtime.run.observation import PodView
 from trainchart_runtime.run.plan import RunPlan, is_dispensable
 from trainchart_runtime.run.problems import find_missing
@@ -33,6 +44,11 @@ from trainchart_runtime.run.verdict import (
 )
 from trainchart_runtime.termination import Termination
 
+_OF_PEERS = (PEER_LOST.name, PEER_MISSING.name, PEER_UNRESOLVABLE.name, SERVICE_UNREACHABLE.name)
+_OF_RUNNING = (*_OF_PEERS, NOT_A_NUMBER.name, SLOW_TASK.name, CHILD_KILLED.name, STORAGE_SILENT.name)
+"""Problems that launchers report; all others keep pods from running."""
+_REASONS_SHOWN = 2
+_REASON_LIMIT = 160
 SETTLE_SECONDS = 2.0
 """Tasks fail within tenths of a second of each other, but kubelets report every second: the first failure is
 looked for among those that have come by then."""
@@ -96,6 +112,9 @@ def _judge_unfinished(
     state = state._replace(failure_seen_at=None)
     task = deciding_tasks(group)[0]
     leader, name = next((pod for pod in own if pod.task == task), None), group.pod_name(task)
+    if state.progress and state.phase == STARTING and now > state.since:
+        # A task whose peers have not come yet may die over and over: run.startDeadline ends such a run.
+        state = state._replace(progress=state.progress._replace(fruitless_restarts=0))
     if state.progress and state.progress.fruitless_restarts > FRUITLESS_RESTARTS:
         return conclude(state, explain_fruitless(leader, name, state, now), now)
     if plan.active_deadline_seconds and now >= state.active_since + plan.active_deadline_seconds:
@@ -139,13 +158,25 @@ def _follow_start(plan: RunPlan, group: Cluster, own: Sequence[PodView], state: 
 def conclude(state: RunState, verdict: Optional[Verdict], now: float, late: Sequence[Task] = ()) -> RunState:
     """Return `state` with its verdict, in the phase in which the pods go."""
     assert verdict is not None
-    verdict = verdict._replace(at=now)
+    verdict = _add_absent(verdict._replace(at=now), state)
     words = verdict.result
     if late:
         words += f"; no longer waiting for: {list_names([str(task) for task in late])}"
     if verdict.result == FAILED:
         words += f": {verdict.cause}, {verdict.pod or 'no pod'}: {verdict.error or verdict.sentence}"
     return enter_phase(state._replace(verdict=verdict, pending_verdict=None), STOPPING, now, words)
+
+
+def _add_absent(verdict: Verdict, state: RunState) -> Verdict:
+    """Return a verdict about a peer that was not reached with the pods that did not run then, and why."""
+    if verdict.result != FAILED or verdict.cause not in _OF_PEERS:
+        return verdict
+    absent = [each for each in state.problems if each.cause not in _OF_RUNNING and each.subject != verdict.pod]
+    reasons = dict.fromkeys((each.cause, shorten(each.message, _REASON_LIMIT)) for each in absent)
+    for cause, message in list(reasons)[:_REASONS_SHOWN]:
+        names = list_names([each.subject for each in absent if each.cause == cause])
+        verdict = verdict._replace(error=f"{verdict.error}; {names} did not run: {message} [{cause}]".lstrip("; "))
+    return verdict
 
 
 def list_names(names: Sequence[str]) -> str:
