@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from trainchart.cluster.snapshot import Object, Snapshot, items_of, listed, name_of, section
 from trainchart.reports.report import Report
-from trainchart.secret_names import names_secret
+from trainchart.secret_masks import MASK
+from trainchart.secret_names import hide_logins, names_secret
 from trainchart_runtime.causes import (
     ACCESS_REFUSED,
     DOWNLOAD_FAILED,
@@ -35,6 +36,7 @@ _OF_SYSTEM = ("/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/proc"
 """Folders of images that are seldom data."""
 _NO_DATA = ("HOME", "PATH", "PWD", "SHELL", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH")
 _PATH = re.compile(r"(?:/[\w.@-]+)+/?")
+_PROXY = re.compile("(?:https?|all)_proxy", re.IGNORECASE)
 _OPTION = re.compile(r"--?([\w.-]+)=(.*)", re.DOTALL)
 _URL = re.compile(r"\b(?!(?:gs|s3|s3a|file)://)[a-z][a-z0-9+]*://(?:[^\s/@]*@)?([A-Za-z0-9][\w.-]*(?::\d+)?)")
 _HOST_AND_PORT = re.compile(r"(?:^|,)([A-Za-z][A-Za-z0-9.-]*:\d{2,5})(?=,|$)")
@@ -71,6 +73,7 @@ def find_leads(report: Report, seen: Snapshot) -> tuple[str, ...]:
             if is_waiting or told.intersection(_OF_SERVICES)
             else ()
         )
+        leads += _name_proxies(spec) if told.intersection(_OF_ADDRESSES) else ()
         leads += _name_aliases(spec) if is_waiting or told.intersection(_OF_ADDRESSES) else ()
     return tuple(dict.fromkeys(leads))
 
@@ -202,6 +205,21 @@ def _name_near_variable(spec: Object, error: str) -> Iterator[str]:
     if wanted and wanted[1] not in given:
         for name in difflib.get_close_matches(wanted[1], given, n=1, cutoff=0.8):
             yield f"The program looks for {wanted[1]}, but gets {name}: one of them may be a typo."
+
+
+def _name_proxies(spec: Object) -> Iterator[str]:
+    """Yield which proxy the container is given, or may be: libraries send requests to it, those in the cluster too."""
+    container = _find_training(spec)
+    found = [f"{name}={hide_logins(value, MASK)}" for name, value in _read_given(container) if _PROXY.fullmatch(name)]
+    for entry in items_of(container, "envFrom"):
+        for key, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
+            name = section(entry, key).get("name")
+            found += [f"perhaps one in {kind} {name}, whose keys become variables"] if name and not found else []
+    if found:
+        yield (
+            f"A proxy may be in the way ({'; '.join(found[:_SHOWN])}): with http_proxy or https_proxy, its name "
+            "must resolve, and no_proxy must name what is not to go through it, such as .svc,.cluster.local."
+        )
 
 
 def _name_aliases(spec: Object) -> Iterator[str]:

@@ -232,3 +232,22 @@ def test_leads_are_json_and_survive_odd_objects() -> None:
     assert json.dumps(diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen).leads).startswith(
         '["Check that the files that it reads are where it looks: _=/a, which is in no volume."'
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"env": {"HTTPS_PROXY": "http://me:pw@proxy.corp:3128"}}, "(HTTPS_PROXY=***@proxy.corp:3128): "),
+        ({"envFrom": [{"configMapRef": {"name": "proxy"}}]}, "(perhaps one in ConfigMap proxy, whose keys become vari"),
+        ({"envFrom": [{"secretRef": {"name": "proxy"}}]}, "(perhaps one in Secret proxy, whose keys become variables"),
+        ({"env": {"no_proxy": ".svc"}}, ""),
+    ],
+)
+def test_failed_download_names_the_proxy_of_its_pod(given: dict[str, Any], words: str) -> None:
+    failed = fail(
+        "URLError: <urlopen error [Errno -3] Temporary failure in name resolution>", cause=causes.DOWNLOAD_FAILED
+    )
+    text = look(failed, **given)
+    assert ("A proxy may be in the way" in text) == bool(words)
+    assert words in text and "pw@" not in text
+    assert "A proxy may be in the way" not in look(fail(NO_DATA), **given)
