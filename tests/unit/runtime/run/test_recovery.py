@@ -852,7 +852,7 @@ def test_leader_that_reaches_no_peer_names_those_that_do_not_run():
     assert verdict.error.endswith(f"; exp1-mnist-ps-0 did not run: {NO_NODE.message} [no-node-matches]")
 
 
-def test_leader_that_dies_until_its_peers_have_come_is_not_given_up():
+def test_leader_that_dies_until_its_peers_come_is_not_given_up():
     absent = group(ps_0=pod("ps-0", is_running=False, node="", problem=NO_NODE))
     state = look_again_and_again(decide(PLAN, see(absent), None).state, absent, looks=4 * FRUITLESS_RESTARTS)
     assert (state.phase, state.verdict) == (STARTING, None)
