@@ -10,6 +10,7 @@ from trainchart.reports.hints import fill_in, leave_notes
 from trainchart.reports.local_causes import NOTHING_DONE, RUN_KILLED
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import (
+    CLUSTER,
     FROM_PODS,
     LOCAL,
     NO_CONTROLLER,
@@ -167,6 +168,10 @@ def _standing(report: Report) -> Iterator[str]:
     elif is_running and progress.step is not None and progress.at:
         ago, numbers = describe_seconds(report.now - progress.at), _number(progress.metrics)
         yield f"Its last known step is {progress.step}, {ago} ago{numbers}."
+        if report.seconds_per_step and report.origin == CLUSTER and not (report.seems_to_hang or report.step_pause):
+            pace = _describe_pace(report.seconds_per_step)
+            more = f"trainchart top {report.address} shows which pod is at its CPU limit"
+            yield f"Its steps take about {pace} each. If that is slow: {more}."
     elif is_running and (report.seems_to_hang or report.awaits_first_step):
         yield f"No step was reported in the {describe_seconds(report.now - report.since)} that it runs."
     yield from explain_early_finish(report)
@@ -189,6 +194,10 @@ def _standing(report: Report) -> Iterator[str]:
         width = max(len(line.label) for line in report.last_lines)
         yield from (f"  {_show_time(line)}  {line.label:{width}}  {line.text}" for line in report.last_lines)
         yield from () if is_young else find_odd_one_out(report)
+
+
+def _describe_pace(seconds: float) -> str:
+    return f"{seconds:.2g} s" if seconds < 10 else describe_seconds(seconds)
 
 
 def _show_time(line: LogLine) -> str:
@@ -357,7 +366,7 @@ def _explain_phase(report: Report) -> str:
         return f"No failure is recorded, but see the notes below: {find_head(report.remarks[0])}"
     if report.step_pause:
         usual, pause = report.seconds_per_step, report.step_pause
-        pace = f"{usual:.1g} s" if usual < 1 else describe_seconds(usual)
+        pace = _describe_pace(usual)
         silence = f"{pause:.0f} s" if pause < SILENT_SECONDS else describe_seconds(pause)
         return f"No step has come for {silence}, while steps took about {pace} before."
     if report.seems_to_hang:

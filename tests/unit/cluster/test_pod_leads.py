@@ -160,7 +160,7 @@ def test_a_program_that_ran_is_not_looked_for() -> None:
 def test_run_that_pauses_names_its_services(ago: float, *, is_told: bool) -> None:
     env = {"SHARDS_URL": "http://user:secret@shards:8080/x", "BROKERS": "a.b:9092,c.b:9092", "BUCKET": "gs://docs"}
     text = look(stand(ago), env=env, args=["--ps=exp1-mnist-ps-0.exp1-mnist:2222"])
-    words = f"No step has come for {'106 s' if ago < 180 else '4 min'}, while steps took about 0.2 s before."
+    words = f"No step has come for {'106 s' if ago < 180 else '4 min'}, while steps took about 0.25 s before."
     assert (words in text) == is_told
     services = "shards:8080 (SHARDS_URL), a.b:9092 (BROKERS), c.b:9092 (BROKERS)"
     assert (f"Check whether the services that it uses answer: {services}." in text) == is_told

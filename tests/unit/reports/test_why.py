@@ -234,3 +234,13 @@ def test_deaths_again_and_again_have_a_next_step(times: list[float], cause: str,
 def test_memory_that_lacks_from_the_start_is_no_growth() -> None:
     assert "program grows" not in explain_deaths([9, 6, 3], "out-of-memory", is_over=False)
     assert "program grows" not in explain_deaths([72, 36, 5], "out-of-memory", is_over=False, step=None)
+
+
+def test_pace_of_a_run_is_told_with_what_shows_its_limits() -> None:
+    progress = Progress(at=NOW - 5, step=126)
+    report = Report(TrainingKey("a", "exp", "m"), NOW, RUNNING, "record", progress=progress, seconds_per_step=2.84)
+    words = (
+        "Its steps take about 2.8 s each. If that is slow: trainchart top exp -n a shows which pod is at its CPU limit."
+    )
+    assert words in why_lines(report)
+    assert words not in why_lines(dataclasses.replace(report, origin=LOCAL))
