@@ -105,7 +105,7 @@ def test_an_examination_that_is_ended_leaves_nothing(doctor: Doctor, number: int
 
 FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "class": ({"volumes": {"checkpoints": {"storageClass": "none"}}}, "storage", "there is no StorageClass none"),
-    "claim": ({"volumes": {"checkpoints": {"existingClaim": "none"}}}, "storage", "the claim none is not there"),
+    "claim": ({"volumes": {"checkpoints": {"existingClaim": "none"}}}, "storage", "the claim none does not exist"),
     "quota": ({"roles": {"worker": {"replicas": 30}}}, "quota", "quota tests: the release needs"),
     "room": ({"roles": {"worker": {"cpu": "7", "cpuLimit": "7"}}}, "fit", "2 of worker (each asks for cpu 7, "),
     "resource": (
