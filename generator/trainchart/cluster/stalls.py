@@ -102,8 +102,8 @@ def _find_changed_pods(report: Report, seen: Snapshot) -> Iterator[str]:
         when = " when it was created" if is_new else ""
         if words:
             yield (
-                f"the training container of {list_names(names)} has {words}, which the chart does not ask for: a "
-                f"policy, a webhook{who} changed it{when}{_explain_slowness(report, names) if is_slow else ''}"
+                f"{list_names(names)} {'has' if len(names) == 1 else 'have'} {words}, which the chart does not ask "
+                f"for: a policy, a webhook{who} changed it{when}{_explain_slowness(report, names) if is_slow else ''}"
             )
 
 

@@ -32,13 +32,13 @@ def look(*, limits: dict[str, str], planned: Any = PLANNED, revision: str = "r-1
     }
     seen = Snapshot(now=NOW, sets=(each,), pods=(pod,))
     report = diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen)
-    return [line for line in why_lines(report) if line.startswith("note: the training container")]
+    return [line for line in why_lines(report) if "which the chart does not ask for" in line]
 
 
 def test_running_pod_with_a_lower_cpu_limit_is_remarked() -> None:
     [remark] = look(limits={"cpu": "50m"}, generation=1)
     assert remark.startswith(
-        "note: the training container of exp1-mnist-worker-0 has limits.cpu 50m instead of 1, which the chart does not "
+        "note: exp1-mnist-worker-0 has limits.cpu 50m instead of 1, which the chart does not "
         "ask for: a policy, a webhook or a default of the namespace changed it when it was created. With less CPU its "
         "program is slower. "
     )

@@ -660,7 +660,7 @@ def test_how_a_pod_in_trouble_was_changed_is_remarked() -> None:
 
     killed = {"last": make_end(None, 137, reason="OOMKilled"), "restarts": 1}
     [remark] = remarks("r-2", "1Gi", **killed)
-    assert remark.startswith("the training container of exp1-mnist-ps-0 has limits.memory 1Gi instead of 8Gi, requests")
+    assert remark.startswith("exp1-mnist-ps-0 has limits.memory 1Gi instead of 8Gi, requests")
     assert not remarks("r-1", "1Gi", **killed), "an upgrade has changed the set since"
     assert not remarks("r-2", "8Gi", **killed)
     assert not remarks("r-2", "1Gi"), "a pod that runs well"

@@ -50,7 +50,9 @@ def test_names_and_rights_that_a_policy_changed_are_named() -> None:
     made["dnsConfig"] = {"nameservers": ["10.0.0.3"]}
     made["containers"][1]["securityContext"] = {"readOnlyRootFilesystem": True}
     words = compare(made, planned)
-    assert 'dnsConfig {"nameservers": ["10.0.0.3"]} instead of unset, dnsPolicy Default instead of unset' in words
+    assert (
+        'dnsConfig {"nameservers": ["10.0.0.3"]} instead of unset, dnsPolicy Default instead of ClusterFirst' in words
+    )
     assert 'hostAliases [{"hostnames": ["store"], "ip": "10.0.0.9"}] instead of [{' in words
     assert "pod.securityContext.fsGroup 65534 instead of 1000, securityContext.readOnlyRootFilesystem true" in words
     assert "seLinuxOptions" not in words and "runAsNonRoot" not in words

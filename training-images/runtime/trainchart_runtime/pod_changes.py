@@ -61,5 +61,7 @@ def _dump(value: Any) -> str:
 def describe_changes(made: Mapping[str, str], planned: Mapping[str, str]) -> str:
     """Return what the settings that a pod has do not share with those of its StatefulSet; "" where all are equal."""
     changed = [key for key in sorted({*made, *planned}) if made.get(key) != planned.get(key)]
-    words = (f"{key} {made.get(key, 'unset')} instead of {planned.get(key, 'unset')}" for key in changed)
+    unset = {"dnsPolicy": _DNS_POLICY}
+    sides = ((key, unset.get(key, "unset")) for key in changed)
+    words = (f"{key} {made.get(key, other)} instead of {planned.get(key, other)}" for key, other in sides)
     return ", ".join(words)[:_WORDS_LIMIT]
