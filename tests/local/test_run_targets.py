@@ -136,7 +136,7 @@ def test_a_remembered_code_folder_is_named_with_its_chart(tmp_path: Path) -> Non
 def test_a_values_file_that_was_cut_off_is_named(tmp_path: Path, length: int) -> None:
     make_project(tmp_path)
     values = tmp_path / "charts/first/values.yaml"
-    values.write_text(values.read_text()[:length])
+    values.write_text(values.read_text()[:length].rpartition("\n")[0])
     done = run(tmp_path, "charts/first")
     assert done.returncode == 5, done.stderr
     said = " ".join(done.stderr.split())

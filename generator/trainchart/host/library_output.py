@@ -6,6 +6,7 @@ hold escape sequences.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import threading
@@ -23,7 +24,15 @@ def separate_stderr() -> None:
     stream = sys.stderr
     if stream is sys.__stderr__ and stream is not None and stream.fileno() == _STDERR:
         stream.flush()
-        sys.stderr = os.fdopen(os.dup(_STDERR), "w", 1, encoding=stream.encoding, errors=stream.errors)
+        # As Python's own, without a buffer: what a closed pipe did not take must not come up again at the end.
+        raw = io.FileIO(os.dup(_STDERR), "w")
+        sys.stderr = io.TextIOWrapper(
+            raw,
+            stream.encoding,
+            stream.errors,
+            line_buffering=True,
+            write_through=True,
+        )
 
 
 @contextmanager
