@@ -49,16 +49,17 @@ def find_repeated_subchart(files: Mapping[str, bytes]) -> str:
 
 
 def _find_repeated(files: Mapping[str, bytes], depth: int) -> Iterator[str]:
-    charts = list(_list_subcharts(files)) if depth else []
-    names = [str(_read(each).get("name")) for each in charts]
+    names: list[str] = []
+    # One at a time: together, unpacked charts may be larger than the memory.
+    for each in _list_subcharts(files) if depth else ():
+        names.append(str(_read(each).get("name")))
+        yield from _find_repeated(each, depth - 1)
     yield from (name for name, count in Counter(names).items() if count > 1)
     dependencies = _read(files).get("dependencies")
     entries = [each for each in dependencies if isinstance(each, dict)] if isinstance(dependencies, list) else []
     called = [str(each.get("alias") or each.get("name")) for each in entries]
     undeclared = {*names} - {str(each.get("name")) for each in entries}
     yield from (name for name, count in Counter((*called, *undeclared)).items() if count > 1)
-    for each in charts:
-        yield from _find_repeated(each, depth - 1)
 
 
 def _list_subcharts(files: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
