@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from trainchart.archive import subcharts
 from trainchart.archive.pack import BuildInfo, pack_chart
-from trainchart.archive.subcharts import open_packed
+from trainchart.archive.subcharts import find_repeated_subchart, open_packed
 from trainchart.check.finding import CheckInput
 from trainchart.check.rules.archive import check_no_secrets
 from trainchart.check.rules.chart_file import check_fields
@@ -87,3 +89,14 @@ def test_names_of_files_that_helm_takes_for_others_are_refused(name: str) -> Non
     with pytest.raises(ToolError, match="unsafe path"):
         pack_chart(files, BuildInfo())
     assert [each.message for each in check_fields(CheckInput(files=files)) if ascii(name) in each.message]
+
+
+def test_subcharts_are_unpacked_one_at_a_time() -> None:
+    """A few kilobytes may unpack to gigabytes."""
+    size = 4 * 1024**2
+    files = {f"charts/s{number}.tgz": pack(f"s{number}", zeros=bytes(size)) for number in range(8)}
+    tracemalloc.start()
+    assert find_repeated_subchart({"Chart.yaml": declare(), **files}) == ""
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 6 * size
