@@ -303,7 +303,7 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("program-error", 1, HEAD + NOT_PER_WORKER + "ataset.", "ValueError: To use this"),
         ("needs-tensorflow-1", 1, HEAD + ALL + "'tensorflow.examples'", ALL),
         ("needs-tensorflow-1", 1, HEAD + ALL + "'tensorflow.models'", ALL),
-        ("needs-tensorflow-1", 1, HEAD + NOT_IN + "'tensorflow' (/lib/tensorflow/__init__.py)", NOT_IN),
+        ("needs-tensorflow-1", 1, HEAD + NOT_IN + "'tensorflow' (/lib/python3.11/tensorflow/__init__.py)", NOT_IN),
         ("needs-tensorflow-1", 1, HEAD + NOT_IN + "'keras.backend' (/lib/keras/backend/__init__.py)", NOT_IN),
         (
             "needs-tensorflow-1",

@@ -176,6 +176,15 @@ MODULE_MISSING = Cause(
     "Install the module (for pods, in the image), or fix the import.",
     RESTART_NEVER,
 )
+MODULE_SHADOWED = Cause(
+    "module-shadowed",
+    "A file or folder of the program has the name of a module that the program or a library imports, and Python "
+    "imports it instead.",
+    "The error names the module, such as random, and often the file: rename the file (random.py beside the program, or "
+    "in a folder of PYTHONPATH), and delete its compiled copy in __pycache__. If it names tensorflow, and no such file "
+    "exists, TensorFlow is not fully installed.",
+    RESTART_NEVER,
+)
 TENSORFLOW_1 = Cause(
     "needs-tensorflow-1",
     "The program needs TensorFlow 1, or uses a name that this TensorFlow does not have.",

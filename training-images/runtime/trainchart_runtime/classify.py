@@ -15,6 +15,7 @@ from trainchart_runtime.cause import Cause
 from trainchart_runtime.cause_words import CAUSES_BY_WORDS
 from trainchart_runtime.contract import EXIT_PEER_LOST
 from trainchart_runtime.log_text import INFORMATION, hide_credentials
+from trainchart_runtime.module_shadows import is_shadowed
 from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.tracebacks import find_errors, find_root
 
@@ -209,6 +210,8 @@ def _is_keras_fit(error: str, frames: Sequence[str]) -> bool:
 def _by_exceptions(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
     frames = [line for line in ending.lines if _KERAS_FRAME in line]
     for error in errors:
+        if is_shadowed(error, ending.lines):
+            return causes.MODULE_SHADOWED, error
         found = _by_words([error])
         if found and found[0] is causes.MACHINE_LIMIT and _is_lock(error, ending.lines):
             return causes.FILE_LOCKED, error
