@@ -73,7 +73,7 @@ def test_the_words_of_later_pythons_are_known() -> None:
     assert classify(Ending(exit_code=1, lines=lines)).cause is causes.MODULE_SHADOWED
 
 
-def test_what_tensorflow_2_lacks_stays_a_program_for_tensorflow_1() -> None:
+def test_a_removed_name_means_tensorflow_1() -> None:
     lines = ["Traceback (most recent call last):", '  File "/app/train.py", line 2, in <module>', "    x"]
     removed = Ending(exit_code=1, lines=[*lines, f"{LOADED_TENSORFLOW}'placeholder'"])
 
