@@ -595,6 +595,29 @@ def test_why_names_the_autoscaler_that_deletes_pods(api: SmallApi, tmp_path: Pat
     assert "Find out who or what keeps deleting it" in why
 
 
+def test_why_names_accounts_that_may_delete_pods(api: SmallApi, tmp_path: Path) -> None:
+    deaths = [
+        {"at": NOW - 120 * each, "pod": "exp1-mnist-worker-1", "node": "node1", "cause": "pod-deleted", "action": ""}
+        for each in (3, 2, 1)
+    ]
+    reaper = {"name": "reaper-28", "namespace": NAMESPACE, "ownerReferences": [{"kind": "Job", "name": "reaper"}]}
+    reaper["ownerReferences"][0]["controller"] = True  # type: ignore[index]
+    job = make_job()
+    job["spec"] = {"template": {"spec": {"serviceAccountName": ACCOUNT}}}
+    api.objects |= {"configmaps": [make_record(make_state("Running", incidents=deaths))], "jobs": [job]}
+    api.objects["pods"].append({"metadata": reaper, "spec": {"serviceAccountName": "cleaner"}})
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "delete"]}
+    api.objects["roles"] = [make_named("tidy", rules=[rule]), make_named(ACCOUNT, rules=[rule])]
+    api.objects["rolebindings"] = [make_binding("tidy", "Role", "cleaner"), make_binding(ACCOUNT, "Role", ACCOUNT)]
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert (
+        "of the ServiceAccounts, cleaner (RoleBinding tidy, used by Job reaper) may delete pods in team-a: check first "
+        "whether what uses them" in " ".join(why.split())
+    )
+    api.refused = {"clusterroles": 403, "rolebindings": 403}
+    assert "may delete pods" not in run_to(api, tmp_path, "why", "exp1").stdout
+
+
 @pytest.mark.parametrize(
     ("plural", "kind", "changed"), [("services", "Service", "ports"), ("networkpolicies", "NetworkPolicy", "ingress")]
 )
@@ -611,6 +634,15 @@ def test_why_names_who_changed_another_object(
 
 
 ACCOUNT = "exp1-mnist-controller"
+
+
+def make_named(name: str, **more: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": NAMESPACE}, **more}
+
+
+def make_binding(role: str, kind: str, account: str) -> dict[str, Any]:
+    subjects = [{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}]
+    return make_named(role, roleRef={"kind": kind, "name": role}, subjects=subjects)
 
 
 def make_right(**more: Any) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from trainchart.cluster.io.releases import (
     read_policies,
     read_revisions,
     read_rights,
+    read_rights_of_all,
     read_secrets,
     read_training,
     read_training_pods,
@@ -37,6 +38,7 @@ from trainchart.cluster.io.releases import (
 from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions
 from trainchart.cluster.namespace_pods import claims_by_label, find_claim_users, find_finished_pods, wants_other_pods
 from trainchart.cluster.outside_changes import find_config_changes, find_object_changes, list_config_maps, list_secrets
+from trainchart.cluster.pod_deleters import find_deleters, loses_pods
 from trainchart.cluster.policies import explain_by_policies, needs_policies
 from trainchart.cluster.resource_users import find_hopeless_quotas, find_node_users, find_quota_users, lacks_nodes
 from trainchart.cluster.snapshot import Snapshot, listed
@@ -90,9 +92,14 @@ def explain_run(address: RunAddress) -> Report:
         revisions = read_revisions(api, namespace, report.key.release)
         earlier = describe_earlier_image(report, listed(seen.sets), revisions)
         report = replace(report, remarks=(*earlier, *report.remarks))
-    if account := find_account(listed(seen.jobs)):
+    account = find_account(listed(seen.jobs))
+    if account:
         missing = find_missing_rights(report, account, read_rights(api, namespace, account))
         report = replace(report, remarks=(*missing, *report.remarks))
+    if loses_pods(report):
+        rights, pods = read_rights_of_all(api, namespace), read_pods(api, namespace)
+        deleters = find_deleters(report, account, rights, pods)
+        report = replace(report, remarks=(*report.remarks, *deleters))
     if needs_policies(report, seen):
         policies = read_policies(api, namespace)
         report = explain_by_policies(report, seen, policies)

@@ -37,7 +37,10 @@ _UNRESOLVED = re.compile(r"resol|getaddrinfo|gaierror|Name or service not known"
 _RUNNING = "Running"
 _OFTEN = 2
 """So many times a pod is taken away, and it is no accident."""
-_HINTS = {POD_DELETED.name: "Find out who or what keeps deleting it: a person, a script, an autoscaler."}
+_HINTS = {
+    POD_DELETED.name: "Find out who or what keeps deleting it: a person, a script, an autoscaler. Kubernetes does not "
+    "store that, unless the API server writes an audit log."
+}
 """What to do where it happens again and again, if that is not what to do the first time."""
 _OF_EVALUATORS = (
     "An evaluator ends once it has evaluated the checkpoint of the last step; if that was never saved, it waits "

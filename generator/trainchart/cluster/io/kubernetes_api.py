@@ -57,6 +57,8 @@ class Kind(NamedTuple):
 
 
 CLAIMS = Kind("api/v1", "persistentvolumeclaims")
+CLUSTER_ROLES = Kind("apis/rbac.authorization.k8s.io/v1", "clusterroles")
+CLUSTER_ROLE_BINDINGS = Kind("apis/rbac.authorization.k8s.io/v1", "clusterrolebindings")
 CONFIG_MAPS = Kind("api/v1", "configmaps")
 DEPLOYMENTS = Kind("apis/apps/v1", "deployments")
 EVENTS = Kind("api/v1", "events")
@@ -65,8 +67,7 @@ NAMESPACES = Kind("api/v1", "namespaces")
 NETWORK_POLICIES = Kind("apis/networking.k8s.io/v1", "networkpolicies")
 NODES = Kind("api/v1", "nodes")
 PODS = Kind("api/v1", "pods")
-POD_METRICS = Kind("apis/metrics.k8s.io/v1beta1", "pods")
-"""Of an add-on, metrics-server or another."""
+POD_METRICS = Kind("apis/metrics.k8s.io/v1beta1", "pods")  # of an add-on, such as metrics-server
 PERSISTENT_VOLUMES = Kind("api/v1", "persistentvolumes")
 POD_AUTOSCALERS = Kind("apis/autoscaling/v2", "horizontalpodautoscalers")
 ROLES = Kind("apis/rbac.authorization.k8s.io/v1", "roles")
@@ -78,8 +79,9 @@ SERVICE_ACCOUNTS = Kind("api/v1", "serviceaccounts")
 STATEFUL_SETS = Kind("apis/apps/v1", "statefulsets")
 STORAGE_CLASSES = Kind("apis/storage.k8s.io/v1", "storageclasses")
 QUOTAS = Kind("api/v1", "resourcequotas")
-VERTICAL_AUTOSCALERS = Kind("apis/autoscaling.k8s.io/v1", "verticalpodautoscalers")
-"""Of an add-on that few clusters have."""
+VERTICAL_AUTOSCALERS = Kind(
+    "apis/autoscaling.k8s.io/v1", "verticalpodautoscalers"
+)  # of an add-on that few clusters have
 
 
 @dataclass(frozen=True)

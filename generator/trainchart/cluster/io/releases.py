@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from trainchart.cluster.helm_record import DEPLOYED, FAILED, PENDING
 from trainchart.cluster.io import kubernetes_api
 from trainchart.cluster.io.kubernetes_api import Kind, KubernetesApi
+from trainchart.cluster.pod_deleters import Rights
 from trainchart.cluster.snapshot import (
     CONTROLLER,
     Object,
@@ -134,6 +135,16 @@ def read_rights(api: KubernetesApi, namespace: str, account: str) -> dict[str, O
         "RoleBinding": kubernetes_api.ROLE_BINDINGS,
     }
     return {name: _list(api, kind, namespace, "", fields=f"metadata.name={account}") for name, kind in kinds.items()}
+
+
+def read_rights_of_all(api: KubernetesApi, namespace: str) -> Rights:
+    """Return the roles that count in a namespace, and who has them."""
+    return Rights(
+        roles=_list(api, kubernetes_api.ROLES, namespace, ""),
+        role_bindings=_list(api, kubernetes_api.ROLE_BINDINGS, namespace, ""),
+        cluster_roles=_list(api, kubernetes_api.CLUSTER_ROLES, "", ""),
+        cluster_role_bindings=_list(api, kubernetes_api.CLUSTER_ROLE_BINDINGS, "", ""),
+    )
 
 
 def read_unfinished_upgrade(api: KubernetesApi, namespace: str, release: str) -> tuple[Objects, Objects]:
