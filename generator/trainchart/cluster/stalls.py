@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 
+from trainchart.cluster.claimed_volumes import find_taken_volumes
 from trainchart.cluster.init_waits import describe_init_waits
 from trainchart.cluster.placement import find_placements
 from trainchart.cluster.snapshot import Object, Snapshot, has_ended, label, listed, name_of, owner_uid, section
@@ -38,6 +39,7 @@ def find_stalls(report: Report, seen: Snapshot, homeless: Collection[str]) -> li
         *_find_selectors(report, seen),
         *_find_added_selectors(seen, homeless),
         *find_placements(report, seen),
+        *find_taken_volumes(report, seen),
         *_find_changed_pods(report, seen),
         *_find_ignored_pods(report, seen),
         *_find_orphans(report, seen),

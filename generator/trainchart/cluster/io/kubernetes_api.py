@@ -79,9 +79,7 @@ SERVICE_ACCOUNTS = Kind("api/v1", "serviceaccounts")
 STATEFUL_SETS = Kind("apis/apps/v1", "statefulsets")
 STORAGE_CLASSES = Kind("apis/storage.k8s.io/v1", "storageclasses")
 QUOTAS = Kind("api/v1", "resourcequotas")
-VERTICAL_AUTOSCALERS = Kind(
-    "apis/autoscaling.k8s.io/v1", "verticalpodautoscalers"
-)  # of an add-on that few clusters have
+VERTICAL_AUTOSCALERS = Kind("apis/autoscaling.k8s.io/v1", "verticalpodautoscalers")  # of an add-on
 
 
 @dataclass(frozen=True)
