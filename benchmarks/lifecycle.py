@@ -238,7 +238,10 @@ def make_rows(samples: Samples) -> list[Row]:
         Row("chief's pod deleted: reported steps lost, at worst", max(samples.lost_steps), "steps", mark=0),
         Row("run controller: resident memory, at most", max(samples.memory_mib), "MiB", mark=64),
         Row(
-            "run controller: API requests while the training goes on", samples.requests_per_minute, "a minute", mark=10
+            "run controller: API requests while the training continues",
+            samples.requests_per_minute,
+            "a minute",
+            mark=10,
         ),
         Row("`kubectl get pods` of the running release", samples.looks["kubectl"] * 1000, "ms"),
         Row("`trainchart status` of it", samples.looks["status"] * 1000, "ms"),

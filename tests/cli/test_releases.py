@@ -495,7 +495,7 @@ queue is empty"""
     api.logs["exp1-mnist-worker-1"] = "".join(f"{stamp(NOW)} {line}\n" for line in trace.splitlines())
     done = run_to(api, tmp_path, "why", "exp1")
     line = f"{stamp(NOW)}  worker-1  zlib.error: Error -3: invalid distance (exception in thread prefetch)"
-    heading = "The last exception that pods have printed, in a program that goes on:"
+    heading = "The last exception that pods printed, in a program that is still running:"
     assert f"{heading}\n  {line}\n  next: an exception in a thread does not end the program" in done.stdout
     assert "one of its tasks hangs" not in done.stdout
 
@@ -630,7 +630,7 @@ def test_why_names_who_changed_another_object(
     api.objects[plural] = [{"metadata": own}]
     why = run_to(api, tmp_path, "why", "exp1").stdout
     assert f"{kind} exp1-mnist, by kubectl-edit: spec.{changed}" in why
-    assert "next: if that was not meant, helm rollback exp1 REVISION" in why
+    assert "next: if that was not intended, helm rollback exp1 REVISION" in why
 
 
 ACCOUNT = "exp1-mnist-controller"
@@ -736,7 +736,7 @@ def test_why_names_who_changed_a_config_map_of_the_run(api: SmallApi, tmp_path: 
     api.objects["configmaps"].append(changed)
     why = run_to(api, tmp_path, "why", "exp1").stdout
     assert "ConfigMap exp1-code, by kubectl-edit: data.train.py" in why
-    assert "What to do next: A ConfigMap was changed while the run went on" in why
+    assert "What to do next: A ConfigMap was changed during the run" in why
     changed["metadata"]["managedFields"] = [helm, edit | {"time": stamp(NOW - 90000)}]
     assert "exp1-code" not in run_to(api, tmp_path, "why", "exp1").stdout, "the run began after it"
 

@@ -241,7 +241,7 @@ def test_running_release_survives_kueue_and_its_queue(
 ) -> None:
     lasting_cluster.stop_component(COMPONENT)
     count = len(traces.read(second))
-    admin.wait_for(lambda _: len(traces.read(second)) > count + 40, "training goes on", namespace=traces.namespace)
+    admin.wait_for(lambda _: len(traces.read(second)) > count + 40, "training continues", namespace=traces.namespace)
     state = read_state(second, admin.client())
     assert state is not None
     assert (state["phase"], state["attempt"], state["problems"]) == ("Running", 3, [])

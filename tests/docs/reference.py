@@ -309,7 +309,7 @@ _RESTARTS = {
     RESTART_IN_PLACE_PEER: "restarted in its pod; not counted as its fault",
     RESTART_NEVER: "not restarted",
     RESTART_RECREATED: "the pod is recreated; not a failure of the program",
-    RESTART_GOES_ON: "the run goes on",
+    RESTART_GOES_ON: "the run continues",
     RESTART_WAITED_FOR: "waited for until `run.startDeadline`",
 }
 

@@ -119,7 +119,7 @@ def test_going_on_from_another_release_is_logged(mine: Trainer, caplog: pytest.L
     assert mine.run() == 0
     mine.place = replace(mine.place, origin=replace(MINE, release="exp-8"))
     assert mine.run(max_steps=60) == 0
-    assert "were written by release exp-7 in namespace team-a: going on from them" in caplog.text
+    assert "were written by release exp-7 in namespace team-a: continuing from them" in caplog.text
     assert read_origin(mine)["release"] == "exp-7"
 
 

@@ -94,7 +94,7 @@ def _next_steps(
     result: RunResult, record: Mapping[str, Any], name: str, folder: str, install: Sequence[str]
 ) -> Iterator[str]:
     if result.verdict is Verdict.STOPPED:
-        yield f"{resume_command(record, folder)}   # goes on with the values that were given"
+        yield f"{resume_command(record, folder)}   # continues with the values that were given"
         return
     yield f"trainchart logs {name}"
     if not result.nothing_done:

@@ -21,7 +21,7 @@ _ALONE = (
     "its program hangs: it waits for a process or thread of its own that has ended or waits too, or for storage or a "
     "service that does not answer (trainchart logs {})"
 )
-_WATCHED = "run.noProgressTimeout lets such a run start again."
+_WATCHED = "run.noProgressTimeout restarts such a run."
 _UNWATCHED = "run.noProgressTimeout does not end it, because it counts from the first step that a pod reports."
 _TASKS_SHOWN = 8
 _NAMED_STEP = re.compile(r"(?<![/A-Za-z])steps?\W{0,3}(\d{1,3}(?:[,_]\d{3})+|\d+)\b", re.IGNORECASE)
@@ -35,9 +35,9 @@ def advise_on_hang(report: Report) -> Iterator[str]:
     is_new = report.progress.step is None and report.progress.before is None
     unless = "its steps do not take that long"
     if is_new:
-        unless = "its program reports steps, and does not load or compile for so long"
+        unless = "its program reports steps, and is not just loading or compiling"
     elif report.step_pause:
-        unless = "it does not evaluate or save now"
+        unless = "it is not evaluating or saving"
     noted = ", and the notes below do not explain it" if report.remarks else ""
     is_alone = sum(role.wanted for role in report.roles) == 1
     words = _ALONE if is_alone else _IN_STEP if report.remarks else _IN_STEP + _PERHAPS
@@ -67,7 +67,7 @@ def explain_unwatched(report: Report) -> Iterator[str]:
     goes_on = not steps or max(steps) > (report.progress.step or 0)
     if report.source == FROM_RECORD and goes_on and parse_time(newest.at) > report.progress.at + SILENT_SECONDS / 2:
         yield (
-            f"Yet {newest.label} printed after that. Where its lines name later steps, the training goes on, and its "
+            f"Yet {newest.label} printed after that. If its lines name later steps, the training continues, and its "
             f"run controller does not see it: {_read_controller(report.key)} says what it cannot reach: the pods, or "
             "the API server (a NetworkPolicy that limits its egress)."
         )

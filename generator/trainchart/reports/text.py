@@ -307,7 +307,7 @@ def setback_lines(setbacks: Sequence[Setback]) -> Iterator[str]:
     """Yield which steps were lost, and what would have kept them."""
     for each in setbacks:
         yield (
-            f"{describe_time(each.at)}: attempt {each.attempt} went on from about step {each.resumed}, though "
+            f"{describe_time(each.at)}: attempt {each.attempt} continued from about step {each.resumed}, though "
             f"{each.pod} had been at step {each.reached}: about {each.reached - each.resumed} steps were lost."
         )
         if each.end == KILLED:

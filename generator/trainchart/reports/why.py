@@ -59,32 +59,32 @@ _LINES_SHOWN = 15
 _INCIDENTS_SHOWN = 8
 _METRICS_SHOWN = 8
 _UNDO = (
-    "The pod was not as the release has it, see above. If that was not meant: helm rollback RELEASE REVISION, with the "
-    "newest revision of helm history RELEASE, puts it back (Helm 4: with --force-conflicts)."
+    "The pod differed from the release, see above. If that was not intended: helm rollback RELEASE REVISION, with the "
+    "newest revision of helm history RELEASE, restores it (Helm 4: with --force-conflicts)."
 )
 _UNDO_CHANGES = (
-    "if that was not meant, helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, puts it "
-    "back (Helm 4: with --force-conflicts), but for fields that the chart does not set: these stay until kubectl edit "
-    "removes them. What starts later may differ from what started before."
+    "if that was not intended, helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, "
+    "restores it (Helm 4: with --force-conflicts), except for fields that the chart does not set: these stay until "
+    "kubectl edit removes them. What starts later may differ from what started before."
 )
-_NO_ROLLBACK = "The chart does not set these fields, so helm rollback leaves them as they are."
+_NO_ROLLBACK = "The chart does not set these fields, so helm rollback leaves them unchanged."
 _UNDO_CONFIG = (
-    "A ConfigMap was changed while the run went on, see above: what starts later has other files than what started "
-    "before. If that was not meant: helm rollback RELEASE REVISION puts it back (Helm 4: with --force-conflicts). "
-    "If it was meant: start a new run, from its beginning where checkpoints do not fit."
+    "A ConfigMap was changed during the run, see above: pods that start later get other files than those from before. "
+    "If that was not intended: helm rollback RELEASE REVISION restores it (Helm 4: with --force-conflicts). "
+    "If it was: start a new run, from the beginning if the checkpoints do not fit."
 )
 _ROTATED = (
-    "A Secret was changed while the run went on, see above: pods that started later have other credentials than those "
-    "from before. If the new ones are right, a rerun gives them to all pods."
+    "A Secret was changed during the run, see above: pods that started later have other credentials than those from "
+    "before. If the new ones are right, a rerun gives them to all pods."
 )
 _ADMITTED = (
-    "The pod was not as its StatefulSet has it, see above: a policy, a webhook or a default of the namespace changed "
-    "it when it was created, or a person or an autoscaler did later. kubectl get mutatingadmissionpolicies,"
-    "mutatingwebhookconfigurations and kubectl get limitranges -n NAMESPACE list what may do so."
+    "The pod differed from its StatefulSet, see above: a policy, a webhook or a default of the namespace changed it "
+    "when it was created, or a person or an autoscaler did later. kubectl get mutatingadmissionpolicies,"
+    "mutatingwebhookconfigurations and kubectl get limitranges -n NAMESPACE list what may have done so."
 )
 _AT_START = (
-    " It failed before it reported a step, so starting again without a change fails in the same way: first change what "
-    "it is given (values, `env`, data) or its code."
+    " It failed before it reported a step, so it will fail in the same way if nothing changes: first change its input "
+    "(values, `env`, data) or its code."
 )
 _ON_SIGTERM = "SIGTERM was sent, on which programs of the training library save, and others if they handle it"
 _OF_NETWORKS = tuple(
@@ -164,7 +164,7 @@ def _standing(report: Report) -> Iterator[str]:
     progress = report.progress
     is_running = report.outcome is None and report.phase == RUNNING
     if is_running and progress.before is not None and progress.step in (None, progress.before):
-        yield f"It was at step {progress.before} before it was started again, and has reported no new step since."
+        yield f"It was at step {progress.before} before it was restarted, and has reported no new step since."
     elif is_running and progress.step is not None and progress.at:
         ago, numbers = describe_seconds(report.now - progress.at), _number(progress.metrics)
         yield f"Its last known step is {progress.step}, {ago} ago{numbers}."
@@ -173,14 +173,14 @@ def _standing(report: Report) -> Iterator[str]:
             more = f"trainchart top {report.address} shows which pod is at its CPU limit"
             yield f"Its steps take about {pace} each. If that is slow: {more}."
     elif is_running and (report.seems_to_hang or report.awaits_first_step):
-        yield f"No step was reported in the {describe_seconds(report.now - report.since)} that it runs."
+        yield f"It has run for {describe_seconds(report.now - report.since)} without reporting a step."
     yield from explain_early_finish(report)
     if report.warnings and report.outcome is None:
-        yield "The last exception that pods have printed, in a program that goes on:"
+        yield "The last exception that pods printed, in a program that is still running:"
         yield from (f"  {_show_time(line)}  {line.label}  {line.text}" for line in report.warnings)
         yield (
             "  next: an exception in a thread does not end the program, and what waits for the thread hangs: fix it, "
-            "let the program end when a thread fails, and set run.noProgressTimeout, which lets such a run start again."
+            "let the program end when a thread fails, and set run.noProgressTimeout, which restarts such a run."
         )
     if report.problems:
         return
@@ -210,7 +210,7 @@ def _number(metrics: Mapping[str, float]) -> str:
 
 def _finished(report: Report) -> Iterator[str]:
     if report.outcome is None and report.finished:
-        yield "Tasks that have finished while the run goes on:"
+        yield "Tasks that have finished while the run continues:"
         for task, at in list(report.finished.items())[:_INCIDENTS_SHOWN]:
             yield f"  {describe_time(at)}  {task}"
         if len(report.finished) > _INCIDENTS_SHOWN:
@@ -238,7 +238,7 @@ def _outside_changes(report: Report) -> Iterator[str]:
         elif all(change.outlives_rollback for change in report.outside_changes):
             names = dict.fromkeys(f"{change.kind.lower()} {change.name}" for change in report.outside_changes)
             edits = [f"kubectl edit {name} -n {report.key.namespace}" for name in names]
-            yield f"  next: if that was not meant, take it back: {list_names(edits)}. {_NO_ROLLBACK}"
+            yield f"  next: if that was not intended, undo it: {list_names(edits)}. {_NO_ROLLBACK}"
         else:
             yield f"  next: {fill_in(_UNDO_CHANGES, report.address)}"
 
@@ -266,12 +266,12 @@ def advise(report: Report) -> str:
     hint = growth or outcome.hint or (CAUSES[outcome.cause].hint if outcome.cause in CAUSES else "")
     hint = fill_in(hint, name, outcome.pod, outcome.node, message=outcome.error)
     if report.warnings:
-        hint = f"First read the warnings of other pods below: the cause may be there. {hint}".rstrip()
+        hint = f"First read the warnings from other pods below: the cause may be there. {hint}".rstrip()
     same = [each.at for each in report.incidents if (each.pod, each.error) == (outcome.pod, outcome.error)]
     if report.fails_at_start:
         hint += _AT_START
     elif any(at < outcome.at - _SAME_SECONDS for at in same):
-        hint += " The same error occurred more than once, so starting again is not enough."
+        hint += " The same error occurred more than once, so a restart is not enough."
     parts = (*report.leads, hint) if outcome.cause == ACCESS_REFUSED.name else (hint, *report.leads)
     hint = " ".join(parts)
     settings = suggest_settings(outcome.cause, outcome.error, report.record.get("hyperparameters") or {})
@@ -280,13 +280,13 @@ def advise(report: Report) -> str:
     elif settings:
         hint += f" Set another value: helm upgrade with --set {' --set '.join(settings)}."
     if outcome.changes:
-        hint = f"{_ADMITTED.replace('NAMESPACE', report.key.namespace)} Else: {hint}"
+        hint = f"{_ADMITTED.replace('NAMESPACE', report.key.namespace)} Otherwise: {hint}"
     if any(change.kind == "ConfigMap" for change in report.outside_changes):
-        hint = f"{fill_in(_UNDO_CONFIG, report.address)} Else: {hint}"
+        hint = f"{fill_in(_UNDO_CONFIG, report.address)} Otherwise: {hint}"
     if any(change.kind == "Secret" for change in report.outside_changes):
-        hint = f"{_ROTATED} Else: {hint}"
+        hint = f"{_ROTATED} Otherwise: {hint}"
     if outcome.pod.rpartition("-")[0] in {change.name for change in report.outside_changes}:
-        hint = f"{fill_in(_UNDO, report.address)} Else: {hint}"
+        hint = f"{fill_in(_UNDO, report.address)} Otherwise: {hint}"
     if report.problems:
         hint = f"First fix what was wrong when it ended. {hint}".rstrip()
     if report.blockade and outcome.cause in _OF_NETWORKS:
@@ -334,7 +334,7 @@ def _describe_ending(report: Report) -> str:
 def _warnings(report: Report) -> Iterator[str]:
     if report.warnings and report.outcome is not None:
         yield ""
-        yield "Warnings of other pods, which may say what came before:"
+        yield "Warnings from other pods, which may show what came before:"
         yield from (f"  {line.label} | {line.text}" for line in report.warnings)
 
 
@@ -361,20 +361,20 @@ def _explain_phase(report: Report) -> str:
     if report.phase == RESTARTING:
         return f"{_describe_ending(report) or 'Its pods end'}; the next attempt starts when the last one is gone."
     if any(role.running is not None and role.running + role.finished < role.wanted for role in report.roles):
-        return f"Not every pod runs yet{_list_absent(report)}."
+        return f"Not every pod is running yet{_list_absent(report)}."
     if report.remarks:
         return f"No failure is recorded, but see the notes below: {find_head(report.remarks[0])}"
     if report.step_pause:
         usual, pause = report.seconds_per_step, report.step_pause
         pace = _describe_pace(usual)
         silence = f"{pause:.0f} s" if pause < SILENT_SECONDS else describe_seconds(pause)
-        return f"No step has come for {silence}, while steps took about {pace} before."
+        return f"No step was reported for {silence}, while steps took about {pace} before."
     if report.seems_to_hang:
         return "No failure is recorded, but there has been no step for a long time."
     if report.incidents and report.progress.step is None and report.now - report.since >= SILENT_SECONDS:
-        return "No step was reported so far, and tasks were started again: see the deaths below."
+        return "No step was reported so far, and tasks were restarted: see the deaths below."
     if advise_repeated(report):
-        return "It continues, but the same failure has come again and again: see the deaths below."
+        return "It continues, but the same failure keeps recurring: see the deaths below."
     if report.incidents:
         return "It continues; the failures so far were handled."
     return "Nothing has failed."

@@ -570,7 +570,7 @@ def test_task_that_finished_before_the_run_is_shown_as_finished() -> None:
     (workers,) = [role for role in report.roles if role.role == "worker"]
     assert (workers.running, workers.finished) == (1, 1)
     assert any(line.endswith("worker-1") for line in why_lines(report))
-    assert not any("Not every pod runs yet" in line for line in why_lines(report))
+    assert not any("Not every pod is running yet" in line for line in why_lines(report))
 
 
 def test_pods_that_do_not_run_yet_are_named() -> None:
@@ -578,7 +578,7 @@ def test_pods_that_do_not_run_yet_are_named() -> None:
     state["roles"]["worker"]["running"] = 1
     pods = [pod for pod in make_pods(worker_1=make_pod("worker-1", node="")) if "ps-0" not in str(pod)]
     report = look(records=[make_record(state)], pods=pods)
-    assert "Not every pod runs yet: worker-1 (Pending), ps lacks 1 pod." in why_lines(report)
+    assert "Not every pod is running yet: worker-1 (Pending), ps lacks 1 pod." in why_lines(report)
 
 
 @pytest.mark.parametrize(("seconds", "is_told"), [(59, False), (60, True)])
@@ -672,7 +672,7 @@ def test_changes_of_the_failed_pod_come_before_the_hint() -> None:
     lines = why_lines(look(records=[record], jobs=[make_job("Failed")], sets=make_sets(0), pods=[]))
     assert "  changed    its container got limits.memory 96Mi instead of 256Mi" in lines
     [advice] = [line for line in lines if line.startswith("What to do next")]
-    assert advice.startswith("What to do next: The pod was not as its StatefulSet has it")
+    assert advice.startswith("What to do next: The pod differed from its StatefulSet")
 
 
 def test_what_no_node_offers_is_named_with_the_pod() -> None:

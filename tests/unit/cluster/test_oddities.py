@@ -216,6 +216,6 @@ def test_run_without_a_first_step_shows_its_pods_last_lines() -> None:
     assert young.awaits_first_step and not young.seems_to_hang
     line = LogLine(stamp(NOW - 90), "worker-1", "reading 0 of 1 files")
     text = "\n".join(why_lines(replace(young, last_lines=(line,))))
-    assert "Nothing has failed.\nNo step was reported in the 1 min that it runs.\nThe last line of each pod:\n" in text
+    assert "Nothing has failed.\nIt has run for 1 min without reporting a step.\nThe last line of each pod:\n" in text
     assert text.count("reading 0 of 1 files") == 1 and "hangs" not in text
     assert not look(make_state("Running", since=NOW - 30, progress={"at": NOW - 30, "attempt": 1})).awaits_first_step

@@ -123,7 +123,7 @@ def test_advice_after_a_change_by_hand_is_to_undo_it() -> None:
         "training.resources.limits.memory=176Mi, training.resources.requests.memory=176Mi"
     )
     [advice] = [line for line in lines if line.startswith("What to do next: ")]
-    assert "If that was not meant: helm rollback exp1 REVISION -n team-a, with the newest revision of helm" in advice
+    assert "If that was not intended: helm rollback exp1 REVISION -n team-a, with the newest revision of helm" in advice
     assert advice.index("helm rollback") < advice.index("Give the role more memory")
     assert list_lines([report])[1].endswith("; changed outside Helm: exp1-mnist-ps")
 
@@ -210,7 +210,7 @@ def test_a_key_that_was_changed_meanwhile_explains_a_refusal() -> None:
     assert report.is_refused_access
     text = "\n".join(why_lines(replace(report, outside_changes=changes)))
     assert "Secret credentials, by kubectl: data.token" in text
-    assert "What to do next: A Secret was changed while the run went on" in text
+    assert "What to do next: A Secret was changed during the run" in text
     assert "c2VjcmV0" not in text
     running = "\n".join(why_lines(replace(report, phase="Running", outcome=None, outside_changes=changes)))
     assert "a rerun gives them to all pods. trainchart rerun exp1" in running and "helm rollback" not in running
@@ -254,7 +254,5 @@ def test_rollback_is_offered_only_where_it_undoes_a_change(kind: str, field: str
     changes = find_object_changes(kind, [{"metadata": {"name": "exp1-mnist", "managedFields": [entry]}}], 0)
     report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Running", "record", outside_changes=tuple(changes))
     text = "\n".join(why_lines(report))
-    assert (
-        f"take it back: kubectl edit {kind.lower()} exp1-mnist -n team-a. The chart does not set" in text
-    ) is is_left
+    assert (f"undo it: kubectl edit {kind.lower()} exp1-mnist -n team-a. The chart does not set" in text) is is_left
     assert ("helm rollback exp1 REVISION -n team-a" in text) is not is_left

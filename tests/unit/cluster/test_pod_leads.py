@@ -69,7 +69,7 @@ def stand(ago: float, **fields: Any) -> dict[str, Any]:
 
 
 NO_DATA = "ZeroDivisionError: integer modulo by zero"
-AT_START = "starting again without a change fails in the same way"
+AT_START = "it will fail in the same way if nothing changes"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_program_that_ran_is_not_looked_for() -> None:
 def test_run_that_pauses_names_its_services(ago: float, *, is_told: bool) -> None:
     env = {"SHARDS_URL": "http://user:secret@shards:8080/x", "BROKERS": "a.b:9092,c.b:9092", "BUCKET": "gs://docs"}
     text = look(stand(ago), env=env, args=["--ps=exp1-mnist-ps-0.exp1-mnist:2222"])
-    words = f"No step has come for {'106 s' if ago < 180 else '4 min'}, while steps took about 0.25 s before."
+    words = f"No step was reported for {'106 s' if ago < 180 else '4 min'}, while steps took about 0.25 s before."
     assert (words in text) == is_told
     services = "shards:8080 (SHARDS_URL), a.b:9092 (BROKERS), c.b:9092 (BROKERS)"
     assert (f"Check whether the services that it uses answer: {services}." in text) == is_told
@@ -170,7 +170,7 @@ def test_run_that_pauses_names_its_services(ago: float, *, is_told: bool) -> Non
 
 def test_slow_steps_and_a_silent_controller_are_no_pause() -> None:
     slow = stand(106) | {"history": [{"at": NOW - 106 - 800, "phase": "Running", "message": ""}]}
-    assert "No step has come" not in look(slow)
+    assert "No step was reported" not in look(slow)
     report = diagnose(
         TrainingKey(NAMESPACE, "exp1", "mnist"),
         Snapshot(now=NOW, sets=tuple(make_sets()), pods=tuple(make_pods()), records=(make_record(stand(106)),)),

@@ -67,7 +67,7 @@ def test_pending_leading_pod_is_not_a_run_that_hangs(chief: dict[str, Any]) -> N
 def test_missing_leading_pod_is_waited_for() -> None:
     report = look([pod for pod in make_pods() if "chief-0" not in str(pod)])
     assert headline(report) == "exp1 (team-a, mnist-0.1.0): Pending (waiting for pods)"
-    assert "Not every pod runs yet: chief lacks 1 pod." in why_lines(report)
+    assert "Not every pod is running yet: chief lacks 1 pod." in why_lines(report)
 
 
 def test_run_whose_other_pods_wait_still_runs() -> None:

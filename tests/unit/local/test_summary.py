@@ -343,7 +343,7 @@ def test_hint_names_the_package_of_the_readme() -> None:
 def test_printed_commands_find_the_run_again(tmp_path: Path) -> None:
     plan = make_plan(tmp_path)
     stopped = summarize(make_result(verdict=Verdict.STOPPED), plan, "/data/my runs/exp-7")
-    assert "trainchart run 'my model' --resume --release exp-7 --runs-dir '/data/my runs'   # goes on" in stopped
+    assert "trainchart run 'my model' --resume --release exp-7 --runs-dir '/data/my runs'   # continues" in stopped
     done = summarize(make_result(step=5), plan, "elsewhere/exp-7")
     assert "  trainchart logs exp-7 --runs-dir elsewhere\n" in done
     assert done.endswith("  helm install exp-7 charts/mnist -f values.yaml")

@@ -184,14 +184,14 @@ def test_lost_steps_and_a_grace_period_too_short_are_told() -> None:
         return "\n".join(why_lines(report))
 
     text = tell(Progress(700, at=NOW), Setback(NOW - 60, 2, "merlin-word2vec-chief-0", 706, 120, KILLED))
-    assert "attempt 2 went on from about step 120, though merlin-word2vec-chief-0 had been at step 706" in text
+    assert "attempt 2 continued from about step 120, though merlin-word2vec-chief-0 had been at step 706" in text
     assert "about 586 steps were lost" in text
     assert "If it handles SIGTERM, roles.chief.stopGraceSeconds is too short: raise it, or let the program" in text
     assert "If not, let it save and exit on SIGTERM" in text
     assert "stopGrace" not in tell(Progress(700, at=NOW), Setback(NOW - 60, 2, "merlin-word2vec-chief-0", 706, 120))
     for step in (None, 706):
         text = tell(Progress(step, at=NOW, before=706))
-        assert "It was at step 706 before it was started again, and has reported no new step since." in text
+        assert "It was at step 706 before it was restarted, and has reported no new step since." in text
 
 
 def explain_deaths(times: list[float], cause: str, *, is_over: bool, step: int | None = 400) -> str:
@@ -226,7 +226,7 @@ def explain_deaths(times: list[float], cause: str, *, is_over: bool, step: int |
 def test_deaths_again_and_again_have_a_next_step(times: list[float], cause: str, words: str, *, is_over: bool) -> None:
     text = explain_deaths(times, cause, is_over=is_over)
     assert words in text and ("next: " in text) == bool(words)
-    is_told = "It continues, but the same failure has come again and again" in text
+    is_told = "It continues, but the same failure keeps recurring" in text
     assert is_told == (bool(words) and not is_over)
     assert ("look for that first, since more memory only delays" in text) == ("ran out of memory" in words)
 

@@ -77,7 +77,7 @@ def test_a_run_begins_as_it_is_asked_to(
             begun_by(OTHER),
             STEPS,
             "run.resume is never, and /checkpoints already holds checkpoints of release exp-6 in namespace team-a, up"
-            " to step 300: set run.resume=latest to go on from them, or give this release a folder of its own",
+            " to step 300: set run.resume=latest to continue from them, or give this release a folder of its own",
         ),
         (Wish(NEVER), None, STEPS, "already holds checkpoints, up to step 300: "),
         (Wish(150), begun_by(FIRST), STEPS, "has no complete checkpoint of step 150, but those of steps 100, 200, 300"),

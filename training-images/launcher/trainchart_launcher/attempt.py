@@ -158,7 +158,7 @@ def _watch(pid: int, surroundings: Surroundings, watchdog: Watchdog) -> Tuple[in
             halted.clear()  # by the fence, which says so itself
         elif halted.get(pid, is_halted) != is_halted:
             is_halted = halted[pid]
-            console.print_line(f"{settings.task}: {_describe_halt(pid) if is_halted else 'the program goes on'}")
+            console.print_line(f"{settings.task}: {_describe_halt(pid) if is_halted else 'the program continues'}")
         pauses = [watchdog.interval_seconds]
         if fence:
             if fence.must_end():
@@ -192,7 +192,7 @@ def _wait_for_leader(settings: Settings, signals: Signals) -> LeaderWait:
 def _describe_halt(pid: int) -> str:
     return (
         f"the program is halted (SIGSTOP, as by a debugger), and the others wait for it: in this pod, kill -CONT {pid} "
-        "lets it go on; so does deleting the pod, from the last checkpoint"
+        "resumes it; so does deleting the pod, from the last checkpoint"
     )
 
 

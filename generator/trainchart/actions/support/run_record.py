@@ -42,7 +42,7 @@ def require_run_of(chart_name: str, folder: Path) -> None:
     if started != chart_name:
         raise PlanError(
             f"{folder.name} is a run of {started}, not of {chart_name}",
-            hint=f"go on with it: {resume_command(record, str(folder))}; or choose another name with --release",
+            hint=f"continue it: {resume_command(record, str(folder))}; or choose another name with --release",
         )
 
 

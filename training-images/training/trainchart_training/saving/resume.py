@@ -86,7 +86,7 @@ def decide_beginning(
     if not is_own:
         return Beginning(
             f"run.resume is never, and {folder} already holds checkpoints{whose}, up to step {max(steps)}:"
-            " set run.resume=latest to go on from them, or give this release a folder of its own"
+            " set run.resume=latest to continue from them, or give this release a folder of its own"
         )
     return Beginning(aside_after=-1)
 

@@ -67,7 +67,7 @@ class RunFolder:
         if beginning.refusal:
             raise SettingsError(beginning.refusal)
         if steps and self.former:
-            log.warning("the checkpoints in %s were written by %s: going on from them", self._folder, self.former)
+            log.warning("the checkpoints in %s were written by %s: continuing from them", self._folder, self.former)
         if beginning.is_begun:
             if found is None:
                 self._plan_first(has_checkpoints=bool(steps))
