@@ -312,7 +312,7 @@ def test_templates_of_a_family_cannot_reach_out(project: Path) -> None:
 
 def test_an_unknown_type_of_kubernetes_is_named(project: Path) -> None:
     add_pack(project, **{"families/speech/family.yaml": FAMILY.replace("type: string", "kubernetesDefinition: io.Pod")})
-    assert "is io.Pod, which is not a type of Kubernetes" in refuse("pack", "check").problems[0].message
+    assert "is io.Pod, which is not a Kubernetes type" in refuse("pack", "check").problems[0].message
 
 
 def test_a_tenant_is_not_installed_in_itself() -> None:

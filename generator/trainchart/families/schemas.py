@@ -40,14 +40,14 @@ def find_schema_problems(values: Document) -> Iterator[Problem]:
 
 def _find_in_section(values: Document, path: Path, section: Any) -> Iterator[Problem]:
     if not isinstance(section, Mapping):
-        yield _problem(values, path, "is not a mapping", "expected names of values, and a JSON Schema for each")
+        yield _problem(values, path, "is not a mapping", "expected value names, with a JSON Schema for each")
         return
     for name, schema in section.items():
         own = (*path, name)
         if not _KEY.fullmatch(str(name)):
-            yield _problem(values, own, "is not a name for a value", "use letters and digits, such as maxReplicas")
+            yield _problem(values, own, "is not a valid value name", "use letters and digits, such as maxReplicas")
         elif len(own) == 2 and name in SUBCHART_KEYS:
-            yield _problem(values, own, "is a value of Helm itself", "use another name")
+            yield _problem(values, own, "is reserved for Helm", "use another name")
         elif not isinstance(schema, Mapping):
             yield _problem(values, own, "is not a JSON Schema", "write for example {type: string, default: abc}")
         elif not isinstance(schema.get("description"), str) or not schema["description"].strip():
@@ -55,7 +55,9 @@ def _find_in_section(values: Document, path: Path, section: Any) -> Iterator[Pro
         elif PROPERTIES in schema:
             others = [key for key in schema if key not in (PROPERTIES, "description", "type")]
             for key in others:
-                yield _problem(values, (*own, key), "is not part of a section", "sections have description, properties")
+                yield _problem(
+                    values, (*own, key), "is not part of a section", "a section has description and properties"
+                )
             yield from _find_in_section(values, (*own, PROPERTIES), schema[PROPERTIES])
         else:
             yield from _find_in_value(values, own, schema)
@@ -77,9 +79,9 @@ def _find_wrong_keywords(values: Document, path: Path, schema: Mapping[str, Any]
         if str(key).startswith("$"):
             yield _problem(values, found, "refers to another schema", "copy that schema here")
         elif key not in _KEYWORDS:
-            yield _problem(values, found, "is not a keyword of JSON Schema", suggest_word(str(key), list(_KEYWORDS)))
+            yield _problem(values, found, "is not a JSON Schema keyword", suggest_word(str(key), list(_KEYWORDS)))
         elif key == KUBERNETES_DEFINITION and not isinstance(value, str):
-            yield _problem(values, found, "is not a type of Kubernetes", _EXAMPLE)
+            yield _problem(values, found, "is not a Kubernetes type", _EXAMPLE)
         elif key == "pattern" and isinstance(value, str):
             try:
                 re.compile(value)
@@ -97,7 +99,7 @@ def find_default_problems(values: Document, definitions: Collection[str]) -> Ite
             if key == KUBERNETES_DEFINITION and value not in definitions:
                 close = difflib.get_close_matches(value, definitions, n=1)
                 hint = f"did you mean {close[0]}?" if close else _EXAMPLE
-                yield _problem(values, found, f"is {value}, which is not a type of Kubernetes", hint)
+                yield _problem(values, found, f"is {value}, which is not a Kubernetes type", hint)
         if "default" in schema:
             own = {key: value for key, value in schema.items() if key != KUBERNETES_DEFINITION}
             for misfit in make_validator(own).iter_errors(schema["default"]):

@@ -68,9 +68,9 @@ def _compile(expression: str, variables: tuple[str, ...]) -> cel.Expression:
     if code.count("+") > _PLUS_LIMIT:
         raise ValueError(f"the expression has more than {_PLUS_LIMIT} plus signs")
     if _count_builders(code) > _BUILDER_LIMIT:
-        raise ValueError(f"the expression makes more than {_BUILDER_LIMIT} lists or maps of what is not constant")
+        raise ValueError(f"the expression builds more than {_BUILDER_LIMIT} lists or maps of non-constant values")
     if not all(character.isprintable() or character.isspace() for character in expression):
-        raise ValueError("the expression holds control characters")
+        raise ValueError("the expression contains control characters")
     # Imported where it is needed: few projects have rules.
     from cel_expr_python import cel
 

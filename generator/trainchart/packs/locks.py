@@ -247,7 +247,7 @@ def _find_path(key: str) -> tuple[tuple[str, ...], Any]:
         if below is not field.annotation and rest:
             parts.append(_require_entry(part, rest.pop(0)))
         if not rest:
-            raise ValueError(f"{key} is a section\nlock keys of it, such as {key}.{next(iter(below.model_fields))}")
+            raise ValueError(f"{key} is a section\nlock its keys, such as {key}.{next(iter(below.model_fields))}")
         _require_top(tuple(parts), rest[0])
         section = below
 
@@ -281,7 +281,7 @@ def _require_top(above: tuple[str, ...], name: str) -> None:
     )
     if is_inherited:
         raise ValueError(
-            f"{'.'.join((*above, name))} may be set by {name}, too\nlock {name}, which applies to every pod"
+            f"{'.'.join((*above, name))} can also be set by {name}\nlock {name}, which applies to every pod"
         )
 
 

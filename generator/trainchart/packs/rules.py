@@ -154,7 +154,7 @@ def _find_misplaced(rule: PackRule, where: str) -> Iterator[Problem]:
     makes_pods = set(rule.kinds) <= set(POD_KINDS)
     if rule.rule.over == "objects" and "variables." in rule.rule.expression and not makes_pods:
         what = f"rules.{rule.name}: only pods and workloads have variables"
-        yield Problem(what, where, f"read object, or leave kinds to: {', '.join(POD_KINDS)}")
+        yield Problem(what, where, f"use object, or limit kinds to: {', '.join(POD_KINDS)}")
 
 
 def judge_object(rule: PackRule, document: Mapping[str, Any]) -> str:

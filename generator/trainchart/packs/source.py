@@ -49,7 +49,7 @@ class PackSource(Section):
         if given - _FOLDER not in (_PATH, _REPOSITORY, _GIT) or (_FOLDER & given and "git" not in given):
             raise ValueError("expected a path, or repository with name and version, or git with ref")
         if _LOGIN.match(self.git) or _LOGIN.match(self.repository):
-            raise ValueError("an address must not hold a name or password: it is written into locks and messages")
+            raise ValueError("an address must not contain a user name or password: locks and messages show it")
         if self.repository and "://" not in self.repository:
             raise ValueError(f"{self.repository!r} is not an address: write oci://, https:// or file:///ABSOLUTE/PATH")
         if self.git and not _GIT_ADDRESS.fullmatch(self.git):

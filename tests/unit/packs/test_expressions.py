@@ -44,8 +44,8 @@ def test_an_expression_answers_yes_or_no(expression: str, answer: bool) -> None:
         ("(" * 100 + "true" + ")" * 100, "recursion limit"),
         ("// \"\n'a' + 'b' + 'c' + 'd' + 'e' + 'f' == '' // \"", "more than 4 plus signs"),
         ("r'\\' + 'b' + 'c' + 'd' + 'e' + 'f' == r'\\'", "more than 4 plus signs"),
-        ("[object, object] == [[object], {'a': object}]", "more than 2 lists or maps of what is not constant"),
-        ("// '\n[object] in [object] && [ object ] == object", "more than 2 lists or maps of what is not constant"),
+        ("[object, object] == [[object], {'a': object}]", "more than 2 lists or maps of non-constant values"),
+        ("// '\n[object] in [object] && [ object ] == object", "more than 2 lists or maps of non-constant values"),
     ],
 )
 def test_what_cannot_answer_is_refused_with_the_reason(expression: str, reason: str) -> None:

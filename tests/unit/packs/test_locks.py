@@ -57,9 +57,9 @@ def schema_of(pack: Pack) -> dict[str, Any]:
         ("  run: {value: {}}\n", "run is a section", ""),
         ("  name: {value: x}\n", "name belongs to one model", "remove it from the policy"),
         ("  code.command: {value: [python]}\n", "code belongs to one model", "remove it from the policy"),
-        ("  roles.*.nodeSelector: {value: {}}\n", "roles.*.nodeSelector may be set by nodeSelector, too", "every pod"),
-        ("  roles.ps.args: {value: []}\n", "roles.ps.args may be set by args, too", "lock args"),
-        ("  run.controller.tolerations: {value: []}\n", "run.controller.tolerations may be set by", ""),
+        ("  roles.*.nodeSelector: {value: {}}\n", "roles.*.nodeSelector can also be set by nodeSelector", "every pod"),
+        ("  roles.ps.args: {value: []}\n", "roles.ps.args can also be set by args", "lock args"),
+        ("  run.controller.tolerations: {value: []}\n", "run.controller.tolerations can also be set by", ""),
         ("  podSecurityContext: {value: {}}\n", "podSecurityContext is merged with values of other", ""),
         (
             "  podSecurityContext.seccompProfile.type: {value: RuntimeDefault}\n",

@@ -128,7 +128,7 @@ RULE = {"expression": "true", "message": "no"}
         (
             {"rules": {"a": {**RULE, "kinds": ["Service"], "expression": "variables.pod.x"}}},
             "only pods and workloads have variables",
-            "read object",
+            "use object",
         ),
         ({"rules": {"a": {"expression": "true"}}}, "rules.a.message is missing", ""),
         (
