@@ -88,9 +88,9 @@ def test_numbers_that_json_lacks_are_shown(predict: Predict, answers: dict[str, 
         (200, b"<html>", 7, "cannot be read: it is not JSON"),
         (200, b"[" * 300_000, 7, "cannot be read: it is not JSON"),
         (200, b'{"predictions": [' + b"9" * 5000 + b"]}", 7, "cannot be read: it is not JSON"),
-        (200, b'{"predictions": {"a": 1}}', 7, "cannot be read: its outputs are not of the same number"),
+        (200, b'{"predictions": {"a": 1}}', 7, "cannot be read: its outputs have different numbers"),
         (200, b'{"predictions": [' + b"[]," * 3_000_000 + b"[]]}", 7, "cannot be read: it holds more than 5000000"),
-        (200, b"[]", 7, "cannot be read: it holds neither predictions nor outputs"),
+        (200, b"[]", 7, "cannot be read: it has neither predictions nor outputs"),
     ],
 )
 def test_any_answer_is_one_clear_error(

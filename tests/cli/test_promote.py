@@ -170,7 +170,7 @@ def test_the_history_as_text_and_json(api: SmallApi, chart: Path, tmp_path: Path
 def test_there_is_nothing_to_go_back_to(api: SmallApi, tmp_path: Path) -> None:
     done = run_to(api, tmp_path, "--to", "digits", "--rollback")
     assert done.returncode == 9
-    assert "digits has no earlier model to go back to" in done.stderr
+    assert "digits has no earlier model to roll back to" in done.stderr
 
 
 @pytest.mark.parametrize(

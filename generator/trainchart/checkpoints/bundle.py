@@ -88,7 +88,7 @@ def parse_bundle(content: bytes) -> Bundle:
 def _parse(content: bytes) -> Bundle:
     footer = content[-_FOOTER:]
     if len(footer) < _FOOTER or footer[-8:] != _MAGIC:
-        raise BundleError("it is not an index of TensorFlow's, or cut off")
+        raise BundleError("it is not a TensorFlow index, or is truncated")
     _, at = _read_handle(footer, 0)
     index, at = _read_handle(footer, at)
     if any(footer[at:-8]):
@@ -102,7 +102,7 @@ def _parse(content: bytes) -> Bundle:
         for key, value in _read_block(content, _read_handle(handle, 0)[0]):
             budget -= len(key)
             if budget < 0:
-                raise BundleError("its keys are longer than any program's")
+                raise BundleError("its keys are implausibly long")
             if not key:
                 shards = _parse_header(value)
             elif (entry := _parse_entry(key, value)) is not None:
@@ -110,7 +110,7 @@ def _parse(content: bytes) -> Bundle:
     if not 0 < shards <= _MOST_SHARDS:
         raise BundleError(f"it names {shards} data files")
     if any(not 0 <= entry.shard < shards for entry in entries):
-        raise BundleError(f"it has a variable in a file beyond its {shards}")
+        raise BundleError(f"a variable is in a data file beyond its {shards}")
     return Bundle(shards, entries)
 
 
@@ -125,12 +125,12 @@ def _read_block(content: bytes, handle: tuple[int, int]) -> Iterator[tuple[bytes
     offset, size = handle
     end = offset + size
     if end + _TRAILER > len(content):
-        raise BundleError("it is cut off")
+        raise BundleError("it is truncated")
     stored = int.from_bytes(content[end + 1 : end + _TRAILER], "little")
     if mask(extend(0, content[offset : end + 1])) != stored:
-        raise BundleError(f"its bytes {offset} to {end + 1} are not those that were written")
+        raise BundleError(f"its bytes {offset} to {end + 1} differ from what was written")
     if content[end] != _UNCOMPRESSED:
-        raise BundleError("it is compressed, which TensorFlow's checkpoints never are")
+        raise BundleError("it is compressed, unlike TensorFlow checkpoints")
     block = content[offset:end]
     entries_end = len(block) - 4 - 4 * int.from_bytes(block[-4:], "little")
     if entries_end < 0:
@@ -151,7 +151,7 @@ def _read_block(content: bytes, handle: tuple[int, int]) -> Iterator[tuple[bytes
 def _parse_header(value: bytes) -> int:
     numbers = {number: content for number, content in _read_fields(value) if isinstance(content, int)}
     if numbers.get(2, 0):
-        raise BundleError("it was written on a machine with another order of bytes")
+        raise BundleError("it was written on a machine with another byte order")
     return numbers.get(1, 0)
 
 

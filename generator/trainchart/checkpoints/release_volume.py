@@ -155,7 +155,7 @@ def _choose_claim(release: str, namespace: str, claims: Sequence[Object], variab
             hint="see: trainchart list -A; for a claim that is not the release's own: --claim NAME",
         )
     raise NotFound(
-        f"the release {release} has left several claims, and none says that it holds {_CONTENTS[variable]}",
+        f"the release {release} has left several claims, and it is unclear which holds {_CONTENTS[variable]}",
         hint=f"name one: --claim {' or '.join(likely[:_SHOWN])}",
     )
 
@@ -169,7 +169,7 @@ def choose_node(claim: Object, pods: Iterable[Object]) -> str:
     """
     name, phase = name_of(claim), str(mapping_at(claim, "status").get("phase") or "Pending")
     if mapping_at(claim, "metadata").get("deletionTimestamp"):
-        raise NotFound(f"the claim {name} is being deleted", hint="it goes when no pod uses it any more")
+        raise NotFound(f"the claim {name} is being deleted", hint="it is removed when no pod uses it any more")
     if phase != "Bound":
         hint = "no pod has written to it yet" if phase == "Pending" else "its volume is gone"
         raise NotFound(
@@ -183,7 +183,7 @@ def choose_node(claim: Object, pods: Iterable[Object]) -> str:
         if node and not has_ended(pod) and name in find_claims(pod):
             if _ONE_POD in modes:
                 raise Conflict(
-                    f"the claim {name} serves one pod at a time ({_ONE_POD}), and {name_of(pod)} has it",
+                    f"the claim {name} serves one pod at a time ({_ONE_POD}), and {name_of(pod)} uses it",
                     hint="wait until the run has ended",
                 )
             return node

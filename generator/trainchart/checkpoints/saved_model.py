@@ -42,8 +42,8 @@ def parse_saved_model(document: Mapping[str, Any]) -> SavedModel:
     try:
         texts = [document[key] for key in ("content", "run", "image")]
         if not all(isinstance(text, str) for text in texts):
-            raise TypeError("a text is expected")
+            raise TypeError("expected a string")
         metrics = {str(name): float(value) for name, value in document["metrics"].items()}
         return SavedModel(texts[0], int(document["step"]), texts[1], texts[2], metrics)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError("it is not a document of trainchart's") from error
+        raise ValueError("it is not a trainchart document") from error

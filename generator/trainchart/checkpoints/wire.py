@@ -60,10 +60,10 @@ def _unpack(text: str) -> dict[str, Any]:
     except zlib.error as error:
         raise ValueError("it is damaged") from error
     if not unpacker.eof:
-        raise ValueError("it is cut off, or too large")
+        raise ValueError("it is truncated, or too large")
     document = parse_json(content)
     if not isinstance(document, dict):
-        raise ValueError("it is not a document of trainchart's")
+        raise ValueError("it is not a trainchart document")
     return document
 
 
@@ -201,7 +201,7 @@ def _sizes(body: Mapping[str, Any]) -> dict[str, int]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError("a text is expected")
+        raise TypeError("expected a string")
     return value
 
 
@@ -213,4 +213,4 @@ class _Reading:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, (KeyError, TypeError, AttributeError, OverflowError)):
-            raise ValueError("it is not a document of trainchart's") from error
+            raise ValueError("it is not a trainchart document") from error

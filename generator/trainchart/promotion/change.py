@@ -61,7 +61,7 @@ def refuse_version(model: Model, installed: HelmRelease, revisions: Sequence[Hel
         if other.version == model.version and other.content != model.content:
             free = max(each.version for each in used.values()) + 1
             raise Conflict(
-                f"revision {revision} of {installed.name} has version {model.version} with other content, "
+                f"revision {revision} of {installed.name} has version {model.version} with different content, "
                 f"{other.content}; a version must not change",
                 hint=f"give the export another version: --version {free}",
             )
@@ -69,7 +69,7 @@ def refuse_version(model: Model, installed: HelmRelease, revisions: Sequence[Hel
     has_version = canary.get("weight") and canary.get("version") == model.version
     if has_version and canary.get("content") != model.content:
         raise Conflict(
-            f"the canary of {installed.name} has version {model.version} with other content",
+            f"the canary of {installed.name} has version {model.version} with different content",
             hint=f"give the export another version: --version {model.version + 1}",
         )
 

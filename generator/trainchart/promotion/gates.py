@@ -100,7 +100,7 @@ def check_gate(gate: Gate, metrics: Mapping[str, float], serving: Mapping[str, f
                 None,
                 limit,
                 f"{gate}: the run has no metrics",
-                "give the model a role evaluator, or write metrics into the progress file: docs/training.md",
+                "add an evaluator role to the model, or write metrics into the progress file: docs/training.md",
             )
         return GateResult(gate, None, limit, f"{gate}: the run has no metric {gate.metric}", f"it has: {known}")
     if limit is None:

@@ -76,7 +76,7 @@ def find_earlier(revisions: Sequence[HelmRelease]) -> HelmRelease:
         if is_used and read_model(each.values) not in models:
             return each
     raise NotFound(
-        f"{installed.name} has no earlier model to go back to among the {len(revisions)} revisions that Helm keeps",
+        f"{installed.name} has no earlier model to roll back to among the {len(revisions)} revisions that Helm keeps",
         hint=f"see: helm history {installed.name}; promote a release instead: trainchart promote RELEASE --to "
         f"{installed.name}",
     )

@@ -96,7 +96,7 @@ def _find_failures(pods: Sequence[Object]) -> Iterator[str]:
                     continue
                 last = section(status, "lastState", "terminated") or section(status, "state", "terminated")
                 lines = [line for line in str(last.get("message") or "").splitlines() if line.strip()]
-                words = lines[-1] if lines else str(last.get("reason") or "it was started again")
+                words = lines[-1] if lines else str(last.get("reason") or "it was restarted")
                 code = last.get("exitCode")
                 what = f"{status.get('name')} of {name_of(pod)} ended with exit code {code}"
                 yield _cut(f"{what}: {words}")

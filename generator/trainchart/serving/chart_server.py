@@ -95,7 +95,7 @@ def _read_environment(server: Mapping[str, Any], notes: list[str]) -> dict[str, 
     for entry in list_at(server, "env"):
         name = str(mapping_at({"env": entry}, "env").get("name", ""))
         if "valueFrom" in entry:
-            notes.append(f"the variable {name} keeps its value here: the chart takes it from an object of the cluster")
+            notes.append(f"the variable {name} keeps this machine's value: the chart takes it from a cluster object")
         elif name in _SETTABLE:
             found[name] = str(entry.get("value", ""))
         elif name not in ("MODEL_NAME", "MODEL_BASE_PATH"):

@@ -39,7 +39,7 @@ def parse_npz(content: bytes, limit: int) -> dict[str, Any]:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             for entry in archive.infolist():
                 if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise ValueError("it is not compressed like a file of numpy.savez")
+                    raise ValueError("it is not compressed like a numpy.savez file")
                 with archive.open(entry) as file:
                     packed = file.read(left + 1)
                 left -= len(packed)
@@ -48,9 +48,9 @@ def parse_npz(content: bytes, limit: int) -> dict[str, Any]:
                 found[entry.filename.removesuffix(".npy")], more = _parse(packed, _MOST_ENTRIES - entries)
                 entries += more
     except _BAD_ZIP as error:
-        raise ValueError(f"it is not a file of numpy.savez: {error}") from error
+        raise ValueError(f"it is not a numpy.savez file: {error}") from error
     if not found:
-        raise ValueError("it holds no array")
+        raise ValueError("it contains no array")
     return found
 
 
@@ -66,7 +66,7 @@ def _parse(content: bytes, most: int) -> tuple[Any, int]:
     if not isinstance(shape, tuple) or not all(isinstance(size, int) and 0 <= size <= _LARGEST_SIZE for size in shape):
         raise ValueError("its shape is not a valid array shape")
     if len(shape) > _MOST_DIMENSIONS or 0 in shape:
-        raise ValueError("it holds no value, or has too many dimensions")
+        raise ValueError("it has no values, or too many dimensions")
     counts = list(itertools.accumulate(shape, operator.mul))
     entries = sum(counts)
     # A dimension of size 1 costs as many lists as there are values.
@@ -78,7 +78,7 @@ def _parse(content: bytes, most: int) -> tuple[Any, int]:
 
 def _split(content: bytes) -> tuple[Mapping[str, Any], bytes]:
     if not content.startswith(_MAGIC) or len(content) < 12:
-        raise ValueError("it is not a file of numpy.save")
+        raise ValueError("it is not a numpy.save file")
     size_of_length = 2 if content[6] == 1 else 4
     start = 8 + size_of_length
     length = int.from_bytes(content[8:start], "little")

@@ -129,7 +129,7 @@ def _depth(value: Any) -> int:
 def read_answer(document: Any, signature: Signature, *, is_single: bool) -> Prediction:
     """Return the outputs of an answer by name. Raises ValueError where it is no answer to a request to predict."""
     if not isinstance(document, Mapping) or len(document.keys() & {"predictions", "outputs"}) != 1:
-        raise ValueError("it holds neither predictions nor outputs")
+        raise ValueError("it has neither predictions nor outputs")
     is_by_rows = "predictions" in document
     value = document["predictions" if is_by_rows else "outputs"]
     names = list(signature.outputs)
@@ -147,7 +147,7 @@ def read_answer(document: Any, signature: Signature, *, is_single: bool) -> Pred
         return Prediction(columns, None)
     sizes = {len(column) if isinstance(column, list) else -1 for column in columns.values()}
     if len(sizes) > 1 or -1 in sizes:
-        raise ValueError("its outputs are not of the same number of examples")
+        raise ValueError("its outputs have different numbers of examples")
     (size,) = sizes or {0}
     if is_single and size == 1:
         return Prediction({name: column[0] for name, column in columns.items()}, None)

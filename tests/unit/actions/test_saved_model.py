@@ -85,5 +85,5 @@ def test_a_link_is_not_followed(folder: Path) -> None:
     [{}, {"content": 1, "step": 1, "run": "", "image": "", "metrics": {}}, {"content": "", "step": "x", "metrics": []}],
 )
 def test_documents_of_other_programs_are_refused(document: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="not a document"):
+    with pytest.raises(ValueError, match="not a trainchart document"):
         parse_saved_model(document)

@@ -85,7 +85,7 @@ def test_evaluation_of_the_step_counts_most() -> None:
         ("accuracy>=serving", {"accuracy": math.inf}, {"accuracy": 0.9}, "accuracy is inf, and must be >= 0.9", ""),
         ("accuracy>=serving-0.01", {"accuracy": 0.9}, {"accuracy": 0.905}, "", ""),
         ("accuracy>=serving", {"accuracy": 0.9}, {"accuracy": 0.95}, "must be >= 0.95 (serving)", ""),
-        ("accuracy>=0.9", {}, None, "the run has no metrics", "give the model a role evaluator"),
+        ("accuracy>=0.9", {}, None, "the run has no metrics", "add an evaluator role to the model"),
         ("accuracy>=0.9", {"loss": 1.0, "auc": 1.0}, None, "no metric accuracy", "it has: auc, loss"),
         ("accuracy>=serving", {"accuracy": 0.9}, None, "was not promoted", "'accuracy>=0.9'"),
         (

@@ -130,7 +130,7 @@ def test_going_back_skips_what_was_taken_back() -> None:
     takeback = Takeback("2026-11-28T19:30:00Z", "bob", 4, 40, promotion(40).at)
     revisions = [*revisions[:3], taken_back(4, 40, 41, 3, "superseded")]
     revisions.append(revision(5, model(39), Record(None, takeback), "deployed"))
-    with pytest.raises(NotFound, match="no earlier model to go back to among the 5 revisions"):
+    with pytest.raises(NotFound, match="no earlier model to roll back to among the 5 revisions"):
         find_earlier(revisions)
 
 
@@ -214,14 +214,14 @@ def test_a_canary_that_is_promoted_ends() -> None:
     assert values["canary"] == {**canary, "weight": 0}
     assert ("canary.weight", 10, 0) in [(each.key, each.before, each.after) for each in list_changes(installed, values)]
     assert change_values(installed, model(42), NONE)["canary"] == canary
-    with pytest.raises(Conflict, match="the canary of digits has version 41 with other content"):
+    with pytest.raises(Conflict, match="the canary of digits has version 41 with different content"):
         refuse_version(model(41, OTHER), installed, [installed])
 
 
 def test_a_version_keeps_its_content() -> None:
     revisions = [promoted(1, 40), promoted(2, 41, "deployed")]
     refuse_version(model(40), revisions[1], revisions)
-    with pytest.raises(Conflict, match="revision 1 of digits has version 40 with other content") as error:
+    with pytest.raises(Conflict, match="revision 1 of digits has version 40 with different content") as error:
         refuse_version(model(40, OTHER), revisions[1], revisions)
     assert error.value.hint == "give the export another version: --version 42"
 

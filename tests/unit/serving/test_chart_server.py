@@ -50,7 +50,7 @@ def test_what_only_a_cluster_knows_is_noted() -> None:
     env = [{"name": "OMP_NUM_THREADS", "value": "2"}, {"name": "KEY", "valueFrom": {"secretKeyRef": {}}}]
     server = read_chart_server(render(containers=[{**SERVER, "env": env}]))
     assert server.environment == {"OMP_NUM_THREADS": "2"}
-    assert server.notes == ("the variable KEY keeps its value here: the chart takes it from an object of the cluster",)
+    assert server.notes == ("the variable KEY keeps this machine's value: the chart takes it from a cluster object",)
 
 
 @pytest.mark.parametrize("name", ["PYTHONWARNINGS", "BROWSER", "PATH", "LD_PRELOAD", "XLA_FLAGS", "TF_NUM_X"])

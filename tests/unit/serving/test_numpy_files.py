@@ -57,13 +57,13 @@ def with_shape(shape: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "not a file of numpy.save"),
+        (b"", "not a numpy.save file"),
         (dump(np.zeros(2))[:-1], "15 bytes of values, but its header says 16"),
         (dump(np.array([{}], dtype=object), allow_pickle=True), "of the type |O cannot be sent as JSON"),
         (dump(np.zeros(2, np.complex64)), "of the type <c8 cannot be sent"),
         (dump(np.zeros(2, np.longdouble)), "numbers of the type <f16 cannot be sent"),
         (dump(np.zeros(2, [("a", "f4")])), "cannot be sent as JSON"),
-        (dump(np.zeros((0, 3))), "it holds no value"),
+        (dump(np.zeros((0, 3))), "it has no values"),
         (dump(np.zeros(2)).replace(b"(2,)", b"(9,)"), "its header says 72"),
         (dump(np.zeros(2)).replace(b"{", b"("), "header cannot be read"),
         (with_shape(b"(-1,)"), "its shape is not a valid"),
@@ -93,7 +93,7 @@ def test_the_arrays_of_an_archive_are_counted_together(monkeypatch: pytest.Monke
 def test_an_archive_without_arrays_is_refused() -> None:
     file = io.BytesIO()
     zipfile.ZipFile(file, "w").close()
-    with pytest.raises(ValueError, match="holds no array"):
+    with pytest.raises(ValueError, match="contains no array"):
         parse_npz(file.getvalue(), LIMIT)
 
 

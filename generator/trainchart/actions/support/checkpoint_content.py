@@ -64,7 +64,7 @@ def _find_shard_damage(path: Path, entries: Sequence[Entry]) -> str:
             except OSError as error:
                 return (error.strerror or str(error)).lower()
             if is_damaged:
-                return f"the bytes {entry.offset} to {end} are not those that were written: variable {entry.key}"
+                return f"the bytes {entry.offset} to {end} differ from what was written: variable {entry.key}"
     return ""
 
 
