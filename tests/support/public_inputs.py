@@ -77,7 +77,7 @@ spec:
 """,
         "multi-worker-mirrored",
         {"worker": 3},
-        "a chart is installed into any namespace",
+        "a chart can be installed into any namespace",
     ),
     "keras-workers": PublicInput(
         """\

@@ -32,7 +32,7 @@ def read_resources(value: Any, place: Place, role: str, gpu: str, ledger: Ledger
     resources = ledger.mapping(value, place)
     requests, limits = (ledger.mapping(resources.get(kind), (*place, kind)) for kind in _AMOUNTS)
     for key in [key for key in resources if key not in (*_AMOUNTS, "claims")]:
-        ledger.leave((*place, str(key)), "it is not a part of resources in Kubernetes")
+        ledger.leave((*place, str(key)), "it is not a field of resources in Kubernetes")
     settings: dict[str, Any] = {}
     for name, key in _KEYS.items():
         settings |= _read_amount(name, key, requests.get(name), limits.get(name))

@@ -54,7 +54,7 @@ _SILENT = {
     "chief",
     "evaluator",
 }
-_NODE_RIGHTS = "the Pod Security level restricted, which charts keep to, forbids it"
+_NODE_RIGHTS = "the Pod Security level restricted, which charts follow, forbids it"
 _REASONS = {
     "sync-mode": (
         "code is part of the image",
@@ -66,14 +66,14 @@ _REASONS = {
     ),
     "sync-image": ("code is part of the image", ""),
     "config-file": (
-        "a chart takes no files of your machine",
-        "make a ConfigMap of it, and mount it with extraVolumes and extraVolumeMounts",
+        "a chart takes no files from your machine",
+        "create a ConfigMap from it, and mount it with extraVolumes and extraVolumeMounts",
     ),
     "gang": (
-        "a chart makes no PodGroup by itself",
+        "a chart creates no PodGroup by itself",
         "use Kueue (run.queue), or add a PodGroup to extraManifests (on call, queues and gangs)",
     ),
-    "queue": ("kube-queue reads no releases", "use Kueue: run: {queue: NAME}"),
+    "queue": ("kube-queue does not know releases", "use Kueue: run: {queue: NAME}"),
     "role-sequence": ("all pods start at once, and programs wait for the peers that they need", ""),
     "ttl-after-finished": ("a finished run frees its pods at once, and keeps its verdict until helm uninstall", ""),
     "success-policy": (
@@ -82,7 +82,7 @@ _REASONS = {
     ),
     "clean-task-policy": (
         "a finished run frees all pods and their GPUs",
-        "for the logs of pods that are gone, add a volume called logs",
+        "to keep the logs of deleted pods, add a volume called logs",
     ),
     "host-network": (_NODE_RIGHTS, "set hostNetwork: true where RDMA needs it, and waive the check pod-security"),
     "host-ipc": (_NODE_RIGHTS, ""),
@@ -91,7 +91,7 @@ _REASONS = {
         "summaries go to the volume logs, or to checkpoints/logs",
         "let the program write to $(TRAINCHART_TENSORBOARD_DIR)",
     ),
-    "namespace": ("a chart is installed into any namespace", "helm install -n NAMESPACE"),
+    "namespace": ("a chart can be installed into any namespace", "helm install -n NAMESPACE"),
 }
 _ROLES = {WORKER: "worker", PS: "ps", CHIEF: "chief", EVALUATOR: "evaluator"}
 
@@ -131,9 +131,7 @@ def _find_lines(text: str) -> Iterator[tuple[int, str]]:
     """
     for count, match in enumerate(_START.finditer(text)):
         if count == _MOST_LINES:
-            raise ToolError(
-                f"the input holds more than {_MOST_LINES} command lines of arena", hint="import fewer at once"
-            )
+            raise ToolError(f"the input holds more than {_MOST_LINES} arena command lines", hint="import fewer at once")
         end = _TO_END.match(text, match.start(), match.start() + _LINE_LIMIT + 1)
         assert end is not None  # it matches an empty text, too
         yield text.count("\n", 0, match.start()) + 1, end[0]
@@ -142,12 +140,12 @@ def _find_lines(text: str) -> Iterator[tuple[int, str]]:
 def _parse(number: int, line: str, file: str) -> _Line:
     where = f"{file}:{number}"
     if len(line) > _LINE_LIMIT:
-        what = f"{where}: the command line of arena is longer than {_LINE_LIMIT} characters"
+        what = f"{where}: the arena command line is longer than {_LINE_LIMIT} characters"
         raise ToolError(what, hint="check its quotes, and the backslashes at the ends of lines")
     try:
         words = shlex.split(re.sub(r"\\[ \t]*\r?\n", " ", line))
     except ValueError as error:
-        problem = Problem(f"the command line of arena cannot be read: {str(error).lower()}", where)
+        problem = Problem(f"the arena command line cannot be read: {str(error).lower()}", where)
         raise ToolError(f"{file} cannot be imported", hint="check its quotes", problems=(problem,)) from error
     words = words[next(index for index, word in enumerate(words) if word.rpartition("/")[2] == "arena") + 1 :]
     found = _Line(number)
@@ -346,7 +344,7 @@ def _read_settings(line: _Line, names: dict[Place, str], used: set[str], ledger:
         used.add(flag)
     if line.last("retry"):
         run["maxRestarts"] = _number(line, "retry", 3, ledger)
-        ledger.carry(_name(names, "retry"), "run.maxRestarts, which counts for each pod")
+        ledger.carry(_name(names, "retry"), "run.maxRestarts, which counts per pod")
     if line.last("tensorboard", "false") != "false":
         board = {"enabled": True} | (
             {"image": line.last("tensorboard-image")} if line.last("tensorboard-image") else {}

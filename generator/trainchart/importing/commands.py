@@ -77,7 +77,7 @@ def _take_apart(
         ledger.leave(
             place,
             "the shell script is kept, and sets TF_CONFIG itself, so its tasks do not find those of the run",
-            "take that out of code.command: the launcher sets TF_CONFIG, PS_HOSTS, WORKER_HOSTS, TASK_TYPE, TASK_INDEX",
+            "remove that from code.command: the launcher sets TF_CONFIG, PS_HOSTS, WORKER_HOSTS, TASK_TYPE, TASK_INDEX",
         )
 
 
@@ -143,7 +143,7 @@ def _hide_secrets(found: RoleCommand, place: Place, model: str, ledger: Ledger) 
     def hide(option: str) -> str:
         variable = re.sub(r"\W", "_", option.strip("-")).upper()
         found.env[variable] = refer_to_secret(model, variable)
-        reason = f"the value of {option} looks like a secret, which a chart must not hold"
+        reason = f"the value of {option} looks like a secret, which a chart must not contain"
         ledger.leave((*place, "command"), reason, tell_secret(model, variable))
         return f"$({variable})"
 

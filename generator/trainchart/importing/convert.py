@@ -106,7 +106,7 @@ def _choose_image(specs: list[RoleSpec], choices: Choices, ledger: Ledger) -> Im
         return ImportedImage(f"{REGISTRY}/{choices.name}", UNKNOWN_TAG)
     ledger.carry((*main.place, "image"), "image")
     if image.is_moving:
-        reason = f"{reference} is a moving tag, so a chart of one version would train different code"
+        reason = f"{reference} is a moving tag, so one chart version could train different code"
         ledger.leave(
             (*main.place, "image"), reason, f"replace {UNKNOWN_TAG} in image.tag by a fixed tag, or set image.digest"
         )
@@ -154,7 +154,7 @@ def _fit_roles(specs: list[RoleSpec], strategy: str, ledger: Ledger) -> list[Rol
         if worker and worker.settings != chief.settings:
             ledger.leave(
                 chief.place[:3],
-                f"{strategy} has no chief: worker 0 leads, and has what workers have",
+                f"{strategy} has no chief: worker 0 leads, with the settings of workers",
                 "set what it needs for roles.worker",
             )
     elif chief is not None and chief.replicas > 1:
@@ -273,7 +273,5 @@ def _add_own_image(tree: Tree, roles: list[RoleSpec], choices: Choices, ledger: 
             "the input names no program: put the image's entrypoint (docker image inspect shows it) into code.command"
         )
     if not any(role.settings.get("memory") for role in roles):
-        ledger.note(
-            "the input asks for no memory: pods get that of the defaults (2Gi) and no more; set roles.ROLE.memory"
-        )
+        ledger.note("the input requests no memory: pods get the default, 2Gi, and no more; set roles.ROLE.memory")
     ledger.note("the code is in the image: for `trainchart run`, import again with --code FOLDER")

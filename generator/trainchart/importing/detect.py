@@ -16,7 +16,7 @@ from trainchart.importing.training import Training
 from trainchart.kubernetes_yaml import PlacedObject, YamlError, parse_objects_with_lines
 
 ACCEPTED = (
-    "a TFJob, a command line arena submit tfjob, values of the chart distributed-tensorflow, or StatefulSets that run "
+    "a TFJob, an arena submit tfjob command line, values of the chart distributed-tensorflow, or StatefulSets that run "
     "TensorFlow"
 )
 NODE_LIMIT = 100_000
@@ -81,8 +81,8 @@ def _refuse(values: Sequence[Any], file: str) -> ToolError:
             hint=f"trainchart trains TensorFlow programs only: expected {ACCEPTED}",
         )
     named = ", ".join(dict.fromkeys(kind for kind in kinds if kind))
-    found = f"it holds {named}" if named else "it is empty" if not values else "it holds no Kubernetes object"
-    return ToolError(f"{file} holds no training that can be imported: {found}", hint=f"expected {ACCEPTED}")
+    found = f"it contains {named}" if named else "it is empty" if not values else "it contains no Kubernetes object"
+    return ToolError(f"{file} contains no training that can be imported: {found}", hint=f"expected {ACCEPTED}")
 
 
 def _leave_object(value: PlacedObject, file: str) -> LeftOut:
@@ -98,9 +98,9 @@ def _leave_object(value: PlacedObject, file: str) -> LeftOut:
         )
     elif kind in ("Service", "PodGroup", "ConfigMap", "Secret"):
         reason, remedy = (
-            "it is not a part of the training",
+            "it is not part of the training",
             "the chart has its own headless Service; create what else is needed as before",
         )
     else:
-        reason, remedy = "it is not a part of the training", "add it to extraManifests if the release needs it"
+        reason, remedy = "it is not part of the training", "add it to extraManifests if the release needs it"
     return LeftOut(what[:120], reason, remedy, f"{file}:{value.line}")

@@ -48,12 +48,12 @@ def read_env(entries: Any, place: Place, model: str, ledger: Ledger) -> dict[str
 
 def _read_value(name: str, value: Any, place: Place, model: str, ledger: Ledger) -> Any:
     if value is not None and not isinstance(value, (str, int, float)):
-        ledger.leave(place, "its value is not a text")
+        ledger.leave(place, "its value is not a string")
         return ""
     text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
     if text and (is_secret(name) or holds_login(text)) and "$(" not in text:
         ledger.leave(
-            place, f"the value of {name} looks like a secret, which a chart must not hold", tell_secret(model, name)
+            place, f"the value of {name} looks like a secret, which a chart must not contain", tell_secret(model, name)
         )
         return refer_to_secret(model, name)
     ledger.carry(place, f"env.{name}")

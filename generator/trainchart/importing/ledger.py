@@ -105,7 +105,7 @@ class Ledger:
             if isinstance(entry, (str, int, float)):
                 found.append(str(entry).lower() if isinstance(entry, bool) else str(entry))
             else:
-                self.leave((*place, index), "it is not a text")
+                self.leave((*place, index), "it is not a string")
         return found
 
     def number(self, value: Any, place: Place, default: int) -> int:

@@ -16,7 +16,7 @@ from trainchart.importing.volumes import Mount, read_volumes
 from trainchart.spec.section import PassThrough
 from trainchart.spec.settings import PodSettings
 
-_NOT_RESTRICTED = "the Pod Security level restricted, which charts keep to, forbids it"
+_NOT_RESTRICTED = "the Pod Security level restricted, which charts follow, forbids it"
 _POD_SILENT = {
     "restartPolicy",
     "automountServiceAccountToken",
@@ -33,14 +33,14 @@ _POD_REASONS = {
     "hostPID": (_NOT_RESTRICTED, ""),
     "hostIPC": (_NOT_RESTRICTED, ""),
     "hostNetwork": (_NOT_RESTRICTED, "set hostNetwork: true where RDMA needs it, and waive the check pod-security"),
-    "activeDeadlineSeconds": ("a run has one deadline, not its pods", "use run.activeDeadline"),
+    "activeDeadlineSeconds": ("the run has a deadline, not its pods", "use run.activeDeadline"),
 }
 _CONTAINER_SILENT = {
     *("name", "image", "command", "args", "env", "resources", "volumeMounts", "terminationMessagePath"),
     *("terminationMessagePolicy", "imagePullPolicy", "securityContext", "stdin", "stdinOnce", "tty"),
 }
 _CONTAINER_REASONS = {
-    "lifecycle": ("hooks of the training container are the chart's", "see stopGraceSeconds and saveWaitSeconds"),
+    "lifecycle": ("the chart sets the hooks of the training container", "see stopGraceSeconds and saveWaitSeconds"),
     "volumeDevices": ("the chart mounts file systems only", "use volumes"),
 }
 _NO_SETTING = "the model spec has no such setting"
@@ -183,7 +183,7 @@ def _complete_amounts(resources: Any, name: str, ledger: Ledger) -> dict[str, An
     for resource, default in _SMALL.items():
         requested = amounts["requests"].get(resource, amounts["limits"].get(resource))
         if requested is None:
-            ledger.note(f"the container {name} asked for no {resource}: it gets {default}")
+            ledger.note(f"the container {name} requests no {resource}: it gets {default}")
         amounts["requests"][resource] = default if requested is None else requested
         amounts["limits"].setdefault(resource, amounts["requests"][resource])
     return {**given, **amounts}

@@ -72,7 +72,7 @@ def _read_group(base: str, members: list[tuple[str, Mapping[str, Any], Mapping[P
                 f"another StatefulSet is the {role} of {base or 'this training'}", f"{file}:{own.get((), 1)}"
             )
             raise ToolError(
-                f"{file} holds two StatefulSets of one role",
+                f"{file} contains two StatefulSets of the same role",
                 hint="put each training into a file of its own",
                 problems=(problem,),
             )

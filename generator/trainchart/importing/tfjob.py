@@ -19,9 +19,9 @@ CONTAINER = "tensorflow"
 _POLICIES = ("cleanPodPolicy", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "schedulingPolicy")
 _SILENT = {"tfReplicaSpecs", "runPolicy", "successPolicy", *_POLICIES}
 _REASONS = {
-    "enableDynamicWorker": ("workers of a run are a fixed number", "set roles.worker.replicas in an upgrade"),
+    "enableDynamicWorker": ("a run has a fixed number of workers", "set roles.worker.replicas in an upgrade"),
     "managedBy": ("no operator manages a release", ""),
-    "startingDeadlineSeconds": ("", ""),
+    "startingDeadlineSeconds": ("a run has a start deadline of its own", "use run.startDeadline"),
 }
 
 
@@ -38,7 +38,7 @@ def read_tfjob(job: Mapping[str, Any], ledger: Ledger) -> Training:
     replica_specs = ledger.mapping(spec.get("tfReplicaSpecs"), place)
     pods = _read_replicas(replica_specs, ledger)
     if not pods:
-        old = "it has spec.replicaSpecs, the form of v1alpha1: " if "replicaSpecs" in spec else ""
+        old = "it has spec.replicaSpecs, as in v1alpha1: " if "replicaSpecs" in spec else ""
         raise ToolError(
             f"{ledger.origin.locate(('spec',))}: the TFJob {name[:60]!r} has no replicas that can be imported",
             hint=f"{old}expected spec.tfReplicaSpecs with Chief, Worker, PS or Evaluator, each with a template",
@@ -69,7 +69,7 @@ def _read_replicas(replica_specs: Mapping[str, Any], ledger: Ledger) -> tuple[Ro
             )
             ledger.leave(place, what)
         elif role in found:
-            ledger.leave(place, f"another entry is the {role} already")
+            ledger.leave(place, f"another entry is already the {role}")
         else:
             metadata = ledger.mapping(template.get("metadata"), (*place, "template", "metadata"))
             count = ledger.number(replica.get("replicas"), (*place, "replicas"), 1)
@@ -120,7 +120,7 @@ def _read_clean_policy(value: Any, place: Place, ledger: Ledger) -> None:
         ledger.carry(place, "the run controller, which frees all pods when the run is over")
     else:
         reason = "a finished run frees all pods and their GPUs"
-        ledger.leave(place, reason, "for the logs of pods that are gone, add a volume called logs")
+        ledger.leave(place, reason, "to keep the logs of deleted pods, add a volume called logs")
 
 
 def _read_scheduling(policy: dict[str, Any], place: Place, settings: dict[str, Any], ledger: Ledger) -> None:
@@ -132,7 +132,7 @@ def _read_scheduling(policy: dict[str, Any], place: Place, settings: dict[str, A
             settings.setdefault("commonAnnotations", {})["scheduling.volcano.sh/queue-name"] = value
             ledger.carry((*place, key), "commonAnnotations")
         elif value not in (None, "", {}):
-            reason = "the operator made a PodGroup of it, and a chart makes none by itself"
+            reason = "the operator created a PodGroup from it, and a chart creates none"
             ledger.leave(
                 (*place, str(key)), reason, "add one to extraManifests (docs: on call, queues and gangs), or use Kueue"
             )
@@ -148,7 +148,7 @@ def _read_restarts(
             policies.setdefault(str(replica["restartPolicy"]), where)
     if limit is not None:
         run["maxRestarts"] = ledger.number(limit, place, 3)
-        ledger.carry(place, "run.maxRestarts, which counts for each pod")
+        ledger.carry(place, "run.maxRestarts, which counts per pod")
     for policy, where in policies.items():
         if policy == "Never" and len(policies) == 1 and limit is None:
             run["maxRestarts"] = 0
@@ -178,6 +178,6 @@ def _read_metadata(metadata: Mapping[str, Any], settings: dict[str, Any], ledger
     if metadata.get("namespace"):
         ledger.leave(
             ("metadata", "namespace"),
-            "a chart is installed into any namespace",
+            "a chart can be installed into any namespace",
             f"helm install -n {metadata['namespace']}",
         )

@@ -16,7 +16,7 @@ _OWN_NAMES = {"config", "state", "tmp", "shm", "launcher"}
 _CLAIM = "persistentVolumeClaim"
 _NODE = "hostPath"
 _HOST_FOLDER = (
-    "a folder of the node is another one on every node, and the Pod Security level restricted forbids it",
+    "a folder on a node differs from node to node, and the Pod Security level restricted forbids it",
     "put the data into a claim and add it to volumes: {existingClaim: NAME, mountPath: %s}",
 )
 

@@ -135,7 +135,7 @@ def test_volumes_are_claims_or_extra_volumes() -> None:
     assert tree["extraVolumes"] == [{"name": "conf", "configMap": {"name": "c"}}]
     assert tree["roles"]["worker"]["shmSize"] == "1Gi"
     (left,) = ledger.left
-    assert "a folder of the node" in left.reason
+    assert "a folder on a node" in left.reason
 
 
 def test_what_needs_rights_is_left_out() -> None:
