@@ -132,7 +132,7 @@ def render_spec_reference() -> str:
         "Quote strings that look like numbers: `tag: 1.10` is the number 1.1 to YAML, readers of YAML disagree about",
         "`0712345`, and Helm rounds integers beyond 2^53: such values are refused.",
         "",
-        "A list replaces the list of the [packs](packs.md) and built-in defaults below. With a plus behind the key,",
+        "A list replaces the list of the [packs](packs.md) and built-in defaults below. With a plus after the key,",
         "such as `tolerations+`, it is added to that list.",
         "",
     ]

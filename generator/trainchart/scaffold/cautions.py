@@ -43,7 +43,7 @@ _PARSERS = ("docopt", "hydra", "tyro", "simple_parsing", "jsonargparse", "plac",
             "clize", "tap", "ml_collections", "pydantic_settings", "omegaconf", "draccus")  # fmt: skip
 _NOT_READ: Mapping[str, str] = {
     "HfArgumentParser": "HfArgumentParser is left to the script: give its arguments in code.command",
-    "get_ipython": "get_ipython() exists in a notebook only: take it out",
+    "get_ipython": "get_ipython() exists only in notebooks: remove it",
 }
 _MAIN_BY_NAME = re.compile(r"\bFire\(|\bapp\.run\((argv=.*)?\)")
 """Calls that find `main` by themselves: Fire, and tf.app.run."""
@@ -70,7 +70,7 @@ def refuse_other_frameworks(modules: tuple[Module, ...]) -> None:
         if found := _KERAS_BACKEND.search(ast.unparse(module.tree)):
             raise ToolError(
                 f"{module.file}: sets KERAS_BACKEND to {found[1]}; trainchart trains TensorFlow programs only",
-                hint="take it out: Keras computes with TensorFlow where nothing is set",
+                hint="remove it: without a setting, Keras uses TensorFlow",
             )
 
 
@@ -157,7 +157,7 @@ def _find_own_cluster(module: Module) -> Iterator[str]:
     for node in assignments:
         if node not in guarded and any(_TF_CONFIG.fullmatch(ast.unparse(target)) for target in node.targets):
             yield (
-                f"{module.file}:{node.lineno}: sets TF_CONFIG, so its tasks do not find those of the run: take it out; "
+                f"{module.file}:{node.lineno}: sets TF_CONFIG, so its tasks do not find those of the run: remove it; "
                 "the launcher sets TF_CONFIG in every pod"
             )
             return
@@ -169,7 +169,7 @@ def _find_own_cluster(module: Module) -> Iterator[str]:
             parts = [part for value in (*given, call.args[0]) for part in ast.walk(value)]
             if any(isinstance(part, ast.Constant) and _HOST.fullmatch(str(part.value)) for part in parts):
                 yield (
-                    f"{module.file}:{call.lineno}: ClusterSpec names hosts of its own, so its tasks do not find those "
+                    f"{module.file}:{call.lineno}: ClusterSpec names its own hosts, so its tasks do not find those "
                     "of the run: read PS_HOSTS and WORKER_HOSTS, which are in the environment, or use --strategy single"
                 )
                 return

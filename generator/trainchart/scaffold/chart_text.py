@@ -25,7 +25,7 @@ def render_chart_spec(name: str, family: str, description: str, schemas: Mapping
     }
     lines = "".join(f"{line}\n" for line in _value_lines(schemas, 1))
     return (
-        f"# A chart of the family {family}. To set a value, uncomment it; what is a comment keeps its default.\n"
+        f"# A chart of the family {family}. To set a value, uncomment it; commented values keep their defaults.\n"
         f"{dump_mapping(head)}values:\n{lines}"
     )
 

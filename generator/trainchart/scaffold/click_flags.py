@@ -47,7 +47,7 @@ _CLICK_TYPES: Mapping[str, FlagType] = {
 _SEVERAL = ("list", "List", "tuple", "Tuple", "Sequence", "set", "Set")
 _PROMPTS = {"password_option": "--password", "confirmation_option": "--yes"}
 """Decorators of click that ask at the terminal → the options that they have unless they are told others."""
-_ASKS = "it asks at the terminal, which no pod has"
+_ASKS = "it prompts at a terminal, which no pod has"
 _COMMAND = f"it belongs to one of several commands, and {NAMES_COMMAND} one"
 
 

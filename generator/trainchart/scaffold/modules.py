@@ -62,12 +62,14 @@ def parse_module(content: bytes | str, file: str) -> ast.Module:
         ast.unparse(tree)  # fails where an integer has more digits than Python prints
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
-        reason = getattr(error, "msg", None) or "it is nested too deeply, holds null bytes, or a number of 4300 digits"
+        reason = (
+            getattr(error, "msg", None) or "it is nested too deeply, or has null bytes or a number of over 4300 digits"
+        )
         problem = Problem(str(reason), where=f"{file}:{line}", hint=_hint(content, line, str(reason)))
         raise ToolError(f"{file} is not a Python script that can be read", problems=(problem,)) from error
     if all(map(_is_data, tree.body)):
         raise ToolError(
-            f"{file} holds no statement that does anything",
+            f"{file} contains no statement that does anything",
             hint="name the script that is started, not an empty file or data such as JSON, YAML or a notebook",
         )
     return tree
@@ -87,7 +89,7 @@ def _hint(content: bytes | str, line: int, reason: str) -> str:
     found = (text.splitlines()[line - 1 : line] or [""])[0].strip()
     if found[:1] in ("%", "!"):
         others = [str(number) for number, other in enumerate(text.splitlines(), 1) if other.lstrip()[:1] in ("%", "!")]
-        return f"commands of a notebook are in lines {', '.join(others)}: take them out"
+        return f"notebook commands are in lines {', '.join(others)}: remove them"
     if found.startswith(("print ", "exec ")) or (found.startswith("except ") and "," in found):
         return "this is Python 2: convert it to Python 3 with 2to3 -w or by hand"
     return ""
@@ -165,7 +167,7 @@ def find_unread_modules(module: Module) -> Iterator[str]:
             continue
         function, called = called_name(node), f"{ast.unparse(node.func)}({ast.unparse(node.args[0])})"
         if function in _IMPORTING and not Arguments(node, module.constants).text("name", 0):
-            yield f"{module.file}:{node.lineno}: {called} imports what only running tells: {_UNREAD}"
+            yield f"{module.file}:{node.lineno}: {called} imports a module that is known only at run time: {_UNREAD}"
         elif function in _RUNNING or _RUNS.match(called):
             yield f"{module.file}:{node.lineno}: {called} runs another script: {_UNREAD}"
 

@@ -22,7 +22,7 @@ _GONE = re.compile(
 )
 _SESSION = re.compile(r"(tensorflow\.(python\.)?)?keras\.backend\.(tensorflow_backend\.)?(get|set)_session")
 _OWN_SESSION = (
-    'take it out, or call tf.compat.v1.keras.backend\'s, with env TF_USE_LEGACY_KERAS: "1" in the spec and tf_keras in '
+    'remove it, or call tf.compat.v1.keras.backend\'s, with env TF_USE_LEGACY_KERAS: "1" in the spec and tf_keras in '
     "the image"
 )
 _CONVERT = "import tensorflow.compat.v1 as tf and call tf.disable_v2_behavior()"

@@ -7,7 +7,7 @@ _PROJECT = """\
 apiVersion: trainchart/v1
 kind: Project
 
-# Packs whose defaults hold for every model, the weakest first. What a model's spec says wins over all of them.
+# Packs whose defaults apply to every model, the lowest precedence first. A model's spec overrides all of them.
 extends:
   - {pack}
 """
@@ -19,9 +19,9 @@ version: 0.1.0
 description: Defaults of all models.
 """
 _DEFAULTS = """\
-# What a model's spec need not say: the keys of a model spec, without those that name a model.
-# A list replaces the list of the layer below; with a plus behind the key, such as tolerations+, it is added to it.
-# A key "*" under roles or volumes holds for each that a model has. For example:
+# Defaults for model specs: all keys of a model spec, except those that belong to one model.
+# A list replaces the list of the layer below; with a plus after the key, such as tolerations+, it is added to it.
+# A key "*" under roles or volumes applies to each one of a model. For example:
 #
 # volumes:
 #   "*":

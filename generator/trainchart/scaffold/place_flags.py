@@ -33,7 +33,7 @@ _ALL_HOSTS_NOT_FILLED = (
     "WORKER_HOSTS, which are in the environment, or add the one that it means to code.command"
 )
 _ROLES_NOT_FILLED = (
-    "it takes a role as %s, and the launcher says chief, worker, ps or evaluator: let it take those, and give it "
+    "it takes a role as %s, and the launcher says chief, worker, ps or evaluator: let it accept those, and give it "
     f"{TASK_TYPE} in code.command"
 )
 _LEADER_NOT_FILLED = (

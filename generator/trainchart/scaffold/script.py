@@ -66,7 +66,7 @@ _SECRET = (
     "a secret does not belong in values; put it into a Secret, name it in env as {valueFrom: {secretKeyRef: …}}, "
     "and add %s=$(NAME) to code.command"
 )
-_PATH = "a pod finds there only what the image holds, and may write only below its volumes and /tmp"
+_PATH = "a pod finds there only what the image contains, and can write only below its volumes and /tmp"
 _SAME_NAME = "is left to the script: another flag has the same name in camelCase"
 _READS_DATA = "reads the volume data; for a local run: --claim data=FOLDER"
 _MAKES_DATA = (
@@ -249,7 +249,7 @@ def _find_missing_roles(found: list[tuple[Module, Declaration]], strategy: str) 
         if flag.choices and missing and strategy not in _ONE_PROCESS and fill_place(flag) == TASK_TYPE:
             yield (
                 f"{module.file}:{flag.line}: {flag.option} takes {', '.join(flag.choices)}, and {strategy} also starts "
-                f"{', '.join(missing)}: let it take that, or choose another --strategy"
+                f"{', '.join(missing)}: let it accept that, or choose another --strategy"
             )
 
 
@@ -279,7 +279,7 @@ def _find_beside(modules: tuple[Module, ...], place: PurePosixPath, folder: Code
                 found = str(place / path)
                 if folder.has_path(found):
                     where = f"{module.file}:{node.lineno}"
-                    yield f"{where}: {path!r} is not found: the program starts above, so write {found!r}"
+                    yield f"{where}: {path!r} is not found: the program starts in the code folder, so write {found!r}"
 
 
 def _find_declarations(module: Module) -> Iterator[Declaration]:

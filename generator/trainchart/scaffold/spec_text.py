@@ -89,7 +89,7 @@ def _volumes(model: NewModel) -> Iterator[str]:
     for volume in ("checkpoints", "data") if model.facts.reads_data else ("checkpoints",):
         yield f"  {volume}:"
         if volume == "data":
-            yield "    # The training data: existingClaim names a claim that holds it already."
+            yield "    # The training data: existingClaim names a claim that already contains it."
         if f"volumes.{volume}.size" not in model.decided:
             yield "    size: 5Gi"
         yield f"    mountPath: /{volume}"

@@ -33,6 +33,6 @@ def find_questions(module: Module) -> Iterator[str]:
         first, *others = sorted(lines, key=lines.__getitem__)
         also = f" (also {', '.join(f'{name}()' for name in others)})" if others else ""
         yield (
-            f"{module.file}:{lines[first]}: {first}() asks at the terminal, which no pod has: take the answer from a "
+            f"{module.file}:{lines[first]}: {first}() reads from a terminal, which no pod has: take the answer from a "
             f"flag or from the environment{also}"
         )

@@ -135,6 +135,6 @@ def test_strategy_has_the_roles_that_a_flag_takes(option: str, choices: str, str
 def test_role_that_a_strategy_starts_and_a_flag_refuses_is_noted() -> None:
     text = 'p.add_argument("--type", choices=["ps", "worker"])\ntf.distribute.ParameterServerStrategy(r)'
     [note] = read_script(text, "train.py").notes
-    assert note.startswith("train.py:1: --type takes ps, worker, and parameter-server also starts chief: let it take")
+    assert note.startswith("train.py:1: --type takes ps, worker, and parameter-server also starts chief: let it accept")
     assert read_script(text, "train.py", strategy="between-graph-sync").notes == ()
     assert read_script(text, "train.py", strategy="single").notes == ()

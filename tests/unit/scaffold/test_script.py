@@ -1066,8 +1066,8 @@ CAUTIONS = [
         "train.py:2: MonitoredTrainingSession mistakes a peer that SyncReplicasOptimizer loses for the end of the data",
     ),
     ('os.environ["TF_CONFIG"] = json.dumps(cluster)', "sets TF_CONFIG, so its tasks do not find those of the run"),
-    (SPEC + '({"ps": ["ps0:2222"]})', "ClusterSpec names hosts of its own"),
-    ('hosts = {}\nhosts["ps"] = ["localhost:%d" % port]\n' + SPEC + "(hosts)", "ClusterSpec names hosts of its own"),
+    (SPEC + '({"ps": ["ps0:2222"]})', "ClusterSpec names its own hosts"),
+    ('hosts = {}\nhosts["ps"] = ["localhost:%d" % port]\n' + SPEC + "(hosts)", "ClusterSpec names its own hosts"),
     (
         'a = os.environ["JOB"]\nb = os.environ["BASE"]',
         "train.py:1: needs BASE, JOB in the environment",
@@ -1085,16 +1085,16 @@ CAUTIONS = [
     ("lr = float(sys.argv[1])", "sys.argv[1] is left to the script"),
     ("from sys import argv\nlr = float(argv[1])", "argv[1] is left to the script"),
     ("_, lr, steps = sys.argv", "sys.argv is left to the script"),
-    ("x = input('Name: ')", "input() asks at the terminal, which no pod has: take the answer from a flag"),
-    ("import getpass\np = getpass.getpass()", "train.py:2: getpass.getpass() asks at the terminal"),
-    ("from getpass import getpass\np = getpass()", "getpass() asks at the terminal"),
-    ("import click\nx = click.prompt('X')\nclick.confirm('Y')", "click.prompt() asks at the terminal"),
+    ("x = input('Name: ')", "input() reads from a terminal, which no pod has: take the answer from a flag"),
+    ("import getpass\np = getpass.getpass()", "train.py:2: getpass.getpass() reads from a terminal"),
+    ("from getpass import getpass\np = getpass()", "getpass() reads from a terminal"),
+    ("import click\nx = click.prompt('X')\nclick.confirm('Y')", "click.prompt() reads from a terminal"),
     ("import typer as t\nx = t.prompt('X')\ny = input()", "from the environment (also input())"),
-    ("from rich.prompt import Prompt\nx = Prompt.ask('X')", "Prompt.ask() asks at the terminal"),
-    ("import sys\nfor line in sys.stdin.readline(): ...", "sys.stdin.readline() asks at the terminal"),
+    ("from rich.prompt import Prompt\nx = Prompt.ask('X')", "Prompt.ask() reads from a terminal"),
+    ("import sys\nfor line in sys.stdin.readline(): ...", "sys.stdin.readline() reads from a terminal"),
     ("@click.password_option()\ndef f(password): ...", "--password is left to the script: a secret"),
-    ("@click.password_option('--pin')\ndef f(pin): ...", "--pin is left to the script: it asks at the terminal"),
-    ("@click.confirmation_option(prompt='Sure?')\ndef f(): ...", "--yes is left to the script: it asks at the"),
+    ("@click.password_option('--pin')\ndef f(pin): ...", "--pin is left to the script: it prompts at a terminal"),
+    ("@click.confirmation_option(prompt='Sure?')\ndef f(): ...", "--yes is left to the script: it prompts at a"),
     ("import docopt", "what docopt reads is left to the script"),
     ('model.save("model.keras")', "save('model.keras') writes where a pod cannot"),
     ('open("/var/x", "w")', "open('/var/x') writes where a pod cannot"),
@@ -1213,7 +1213,7 @@ def test_backend_functions_of_keras_2_are_told(text: str, name: str, way_out: st
 def test_a_session_of_keras_has_a_way_out_of_its_own() -> None:
     [note] = read(V1 + "tf.Session()\n" + K + "K.set_session(s)").notes
     assert "tf.Session needs TensorFlow 1, and images have TensorFlow 2: import tensorflow.compat.v1 as tf" in note
-    assert "; for K.set_session, take it out, or call tf.compat.v1.keras.backend's" in note
+    assert "; for K.set_session, remove it, or call tf.compat.v1.keras.backend's" in note
 
 
 _COMPARE = """
@@ -1286,7 +1286,10 @@ BESIDE = 'import net\nopen("./rows.csv")\n'
 def test_file_beside_a_script_that_starts_above_is_reported() -> None:
     folder = CodeFolder(has_path=lambda path: path in ("steps/rows.csv", "steps/more.csv", "more.csv"))
     [note] = read_script(BESIDE, "steps/fit.py", "steps.fit", folder).notes
-    assert note == "steps/fit.py:2: './rows.csv' is not found: the program starts above, so write 'steps/rows.csv'"
+    assert (
+        note
+        == "steps/fit.py:2: './rows.csv' is not found: the program starts in the code folder, so write 'steps/rows.csv'"
+    )
     for text in ('open("more.csv")', 'open(os.path.join(here, "rows.csv"))', BESIDE + "os.chdir(dirname(__file__))"):
         assert read_script(text, "steps/fit.py", "steps.fit", folder).notes == ()
     assert read_script(BESIDE, "fit.py", "fit", folder).notes == ()
@@ -1343,8 +1346,8 @@ def test_module_imported_by_its_constant_name_is_read(text: str) -> None:
 @pytest.mark.parametrize(
     ("call", "does"),
     [
-        ('importlib.import_module(f"models.{name}")', "imports what only running tells"),
-        ("__import__(name)", "imports what only running tells"),
+        ('importlib.import_module(f"models.{name}")', "imports a module that is known only at run time"),
+        ("__import__(name)", "imports a module that is known only at run time"),
         ('runpy.run_path("flags.py")', "runs another script"),
         ('runpy.run_module("flags", run_name="__main__")', "runs another script"),
         ('exec(open("flags.py").read())', "runs another script"),
@@ -1369,7 +1372,7 @@ def test_what_starts_no_script_of_the_code_needs_no_note(call: str) -> None:
     "text", ["", "# Comments\n# only.\n", '"""Only a docstring."""\n', "...", '{"lr": 0.1}', "lr: 0.1\nname: mine"]
 )
 def test_script_without_a_statement_is_refused(text: str) -> None:
-    with pytest.raises(ToolError, match="holds no statement that does anything"):
+    with pytest.raises(ToolError, match="contains no statement that does anything"):
         read(text)
 
 
