@@ -215,11 +215,11 @@ def test_link_out_of_a_pack_is_refused(tmp_path: Path) -> None:
     (folder / "x.yaml").symlink_to(secret)
     error = fail("generate")
     assert isinstance(error, ToolError)
-    assert "outside of" in error.message
+    assert "outside " in error.message
     (folder / "x.yaml").unlink()
     folder.rmdir()
     folder.symlink_to("/etc")
-    assert "outside of" in fail("generate").message
+    assert "outside " in fail("generate").message
 
 
 @pytest.mark.helm

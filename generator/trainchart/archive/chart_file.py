@@ -77,13 +77,13 @@ def parse_chart_file(files: Mapping[str, bytes]) -> ChartFile:
         _, requirements = _read_unambiguous(files, REQUIREMENTS_FILE)
         for key in find_overriding_keys(requirements):
             raise ToolError(
-                f"{REQUIREMENTS_FILE}: Helm prefers its key {key} to the one of {CHART_FILE}",
+                f"{REQUIREMENTS_FILE}: Helm prefers its key {key} to that of {CHART_FILE}",
                 hint=f"keep nothing but dependencies in {REQUIREMENTS_FILE}",
             )
     repeated = find_repeated_subchart(files)
     if repeated:
         raise ToolError(
-            f"two subcharts are called {repeated!r}, of which Helm takes one at random",
+            f"two subcharts are called {repeated!r}, and Helm picks one at random",
             hint=f"the name is the one in each {CHART_FILE}, or an alias in dependencies: give one of them an alias",
         )
     name, version = data.get("name"), data.get("version")
@@ -118,7 +118,7 @@ def _read_unambiguous(files: Mapping[str, bytes], name: str) -> tuple[str, dict[
     line = find_merge_key(text)
     if line:
         raise ToolError(
-            f"{name}: line {line}: << merges another mapping, which YAML readers understand differently",
+            f"{name}: line {line}: << merges another mapping, which YAML readers treat differently",
             hint="write out the keys that it stands for",
         )
     mistaken = find_mistaken_chart_key(data)

@@ -63,7 +63,7 @@ def _parse_rules(text: str) -> tuple[_Rule, ...]:
             continue
         if "**" in line:
             raise ToolError(
-                f"{IGNORE_FILE}:{number}: Helm supports no ** in {line!r}", hint="name the folder, like `docs/`"
+                f"{IGNORE_FILE}:{number}: Helm does not support ** in {line!r}", hint="name the folder, like `docs/`"
             )
         if "//" in line:
             raise ToolError(f"{IGNORE_FILE}:{number}: no path matches the // in {line!r}", hint="write one slash")

@@ -124,7 +124,7 @@ def _decompress(data: bytes) -> bytes:
     except zlib.error as error:
         raise ToolError(f"not a gzip archive, or a damaged one: {error}") from error
     if not stream.eof:
-        raise ToolError("the archive is cut off", hint="fetch or pack it again")
+        raise ToolError("the archive is truncated", hint="fetch or pack it again")
     # Go reads a second gzip member as more of the same tar.
     if pending or stream.unused_data:
         raise ToolError("the archive has data after its end", hint="fetch or pack it again")

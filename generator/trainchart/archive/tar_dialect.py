@@ -101,7 +101,7 @@ def _walk(tar: bytes) -> Iterator[tuple[_Header, bytes]]:
         offset += -(-header.size // _BLOCK) * _BLOCK
     rest = tar[offset:]
     if len(rest) < 2 * _BLOCK or any(rest):
-        raise ToolError("the archive is cut off, or has data after its end", hint="fetch or pack it again")
+        raise ToolError("the archive is truncated, or has data after its end", hint="fetch or pack it again")
 
 
 def _parse_header(block: bytes) -> _Header:

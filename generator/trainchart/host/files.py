@@ -125,7 +125,7 @@ def read_tree(folder: Path, *, limit: int = READ_LIMIT) -> dict[str, bytes]:
             # What has become a link since it was looked at is not followed.
             target = path.resolve() if path.is_symlink() else path
             if target != path and not target.is_relative_to(folder.resolve()):
-                raise ToolError(f"{path} has become a link that leads out of {folder}", hint="try again")
+                raise ToolError(f"{path} has become a link that leads outside {folder}", hint="try again")
             content = read_bytes(target, limit=remaining, follow_links=False)
             remaining -= len(content)
             files[path.relative_to(folder).as_posix()] = content
@@ -140,7 +140,7 @@ def _require_link_inside(link: Path, folder: Path) -> None:
         raise ToolError(f"{link} is a link to {find_target(link)}, which cannot be read", hint="remove it") from error
     if not target.is_relative_to(folder.resolve()):
         raise ToolError(
-            f"{link} is a link to {find_target(link)}, outside of {folder}", hint="copy what it leads to in its place"
+            f"{link} is a link to {find_target(link)}, outside {folder}", hint="copy what it leads to in its place"
         )
     # By the path that led here: two links may lead into each other's folders.
     if target in {parent.resolve() for parent in link.parents if parent.is_relative_to(folder)}:

@@ -68,7 +68,7 @@ class FolderStore:
 
 def _refusal(what: str, error: OSError) -> PublishError:
     kind = RepositoryForbidden if isinstance(error, PermissionError) else PublishError
-    return kind(f"{what}: {(error.strerror or str(error)).lower()}", hint="check the path, and who may write there")
+    return kind(f"{what}: {(error.strerror or str(error)).lower()}", hint="check the path and its permissions")
 
 
 def _converted(error: ToolError) -> PublishError:

@@ -49,7 +49,7 @@ def fetch_git_files(url: str, ref: str, folder: str, *, limit: int) -> dict[str,
             _git(place, *_FETCH, "--", url, ref, url=url)
         except ToolError as error:
             what = f"git cannot fetch {ref} of {url}: {error.message}"
-            raise ToolError(what, hint=error.hint or "check address and ref, and that git has access to it") from error
+            raise ToolError(what, hint=error.hint or "check the address and ref, and that git has access") from error
         listed = _git(
             place, "ls-tree", "-r", "-l", "-z", "FETCH_HEAD", *(["--", f"{folder.rstrip('/')}/"] if folder else [])
         )
@@ -71,7 +71,7 @@ def _read_listing(listed: bytes, url: str, folder: str, limit: int) -> dict[str,
         except UnicodeDecodeError as error:
             raise ToolError(f"{url} has the file {path!r}, whose name is not UTF-8", hint="rename it") from error
         if mode not in _FILE_MODES:
-            raise ToolError(f"{url} has {name!r}, which is not a file", hint="packs contain no links and submodules")
+            raise ToolError(f"{url} has {name!r}, which is not a file", hint="packs cannot contain links or submodules")
         total += int(size)
         blobs[name.removeprefix(f"{folder.rstrip('/')}/") if folder else name] = blob
         if total > limit or len(blobs) > _FILE_LIMIT:

@@ -68,7 +68,7 @@ def check_signed_text(signed: bytes, keyring: Path | None) -> SignedText:
     """
     found = _CLEAR_SIGNED.search(signed)
     if found is None:
-        return SignedText("", "it holds no clear-signed text")
+        return SignedText("", "it contains no clear-signed text")
     with tempfile.TemporaryDirectory(prefix="trainchart-") as folder:
         path = Path(folder, "signed")
         path.write_bytes(found[0] + b"\n")

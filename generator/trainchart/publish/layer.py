@@ -36,7 +36,7 @@ def find_file(layer: bytes, path: str, name: str) -> bytes | None:
         return _find(tar, path, name)
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
         raise PublishError(
-            f"a layer of {name} cannot be read: {error}", hint="it is not a tar archive, or is packed by zstd"
+            f"a layer of {name} cannot be read: {error}", hint="it is not a tar archive, or is compressed with zstd"
         ) from error
 
 
@@ -60,7 +60,9 @@ def _find(tar: bytes, path: str, name: str) -> bytes | None:
         if size < 0:
             raise PublishError(f"a layer of {name} is damaged: {header.name!r} states a size of {size}")
         if start + size > len(tar):
-            raise PublishError(f"a layer of {name} is damaged: it is cut off in {header.name!r}", hint="push it again")
+            raise PublishError(
+                f"a layer of {name} is damaged: it is truncated in {header.name!r}", hint="push it again"
+            )
         if header.type in _EXTENSIONS:
             is_name = header.type == tarfile.GNUTYPE_LONGNAME
             is_renamed |= is_name or any(tar.find(key, start, start + size) >= 0 for key in _RENAMING)

@@ -111,7 +111,7 @@ def _render(environment: jinja2.Environment, path: str, variables: Mapping[str, 
             f"{error.name}:{error.lineno}: {error.message}", hint="the chart template is broken"
         ) from error
     except jinja2.UndefinedError as error:
-        raise RenderError(f"{path}: {error.message}", hint="templates may only use what the plan offers") from error
+        raise RenderError(f"{path}: {error.message}", hint="templates can use only what the plan offers") from error
 
 
 def _variables(plan: ChartPlan, values: tuple[ValueNode, ...]) -> dict[str, Any]:

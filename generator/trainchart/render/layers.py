@@ -175,7 +175,7 @@ def _find_misplaced(
         yield Problem(f"{path} already exists in {below[-1].layer}", f"{name}:1", hint)
         return
     if not isinstance(extended.template, nodes.Const) or extended.template.value != path:
-        yield Problem("a template can only extend the template with the same path", f"{name}:{extended.lineno}", hint)
+        yield Problem("a template can extend only the template with the same path", f"{name}:{extended.lineno}", hint)
     known = [block for source in below for block in source.blocks]
     for node in parts[1:]:
         if not isinstance(node, nodes.Block):

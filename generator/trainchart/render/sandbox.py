@@ -40,7 +40,9 @@ _WORDS: dict[type[nodes.Node], str] = {
     nodes.NSRef: "set of an attribute",
     nodes.Slice: "a slice",
 }
-_HINT = f"templates of packs have output, if, for, set, block and the filters {', '.join(_FILTERS)}; the rest is Helm's"
+_HINT = (
+    f"templates of packs can use output, if, for, set, block and the filters {', '.join(_FILTERS)}; Helm has the rest"
+)
 
 
 class SpentTooMuch(Exception):
@@ -186,13 +188,13 @@ def _name_foreign(node: nodes.Node) -> str:
         return _WORDS.get(type(node), type(node).__name__.lower())
     if isinstance(node, nodes.Call):
         is_super = isinstance(node.node, nodes.Name) and node.node.name == "super"
-        return "" if is_super and not any(node.iter_child_nodes(exclude=("node",))) else "calls, but for super()"
+        return "" if is_super and not any(node.iter_child_nodes(exclude=("node",))) else "calls except super()"
     if isinstance(node, nodes.Filter):
         return "" if node.name in _FILTERS and node.node is not None else f"the filter {node.name}"
     if isinstance(node, nodes.Test):
         return "" if node.name in _TESTS else f"the test {node.name}"
     if isinstance(node, nodes.List | nodes.Tuple) and getattr(node, "ctx", "load") == "load":
-        return "" if all(isinstance(item, nodes.Const) for item in node.items) else "lists of anything but constants"
+        return "" if all(isinstance(item, nodes.Const) for item in node.items) else "lists of non-constants"
     if isinstance(node, nodes.For) and node.recursive:
         return "recursive loops"
     if isinstance(node, nodes.Name) and node.name == "self":

@@ -161,7 +161,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ("chart-about", source("Chart.yaml", "icon:", "#icon:"), "has no icon"),
     ("archive-clean", file("docs/notes.rej", "x"), "is a leftover that would go into the archive"),
     ("archive-clean", file("tests/a_test.yaml", "a: 1\n"), "is for the chart's authors, not for the archive"),
-    ("archive-clean", file(".helmignore", "a**\n"), "Helm supports no **"),
+    ("archive-clean", file(".helmignore", "a**\n"), "Helm does not support **"),
     ("archive-clean", file("big.txt", "x" * 2**20), "the chart holds"),
     ("secrets-absent", file("values.yaml", "env: {DB_PASSWORD: hunter2}\n"), "DB_PASSWORD is given as plain text"),
     ("secrets-absent", file("values.yaml", "args: [--api_key=Zk39vLq0]\n"), "api_key is given as plain text"),

@@ -87,7 +87,7 @@ def test_which_signatures_hold(gpg: _Gpg, sign: Callable[[str], bytes], keyring:
     assert "BAD signature" in changed.problem
     assert "[GNUPG:]" not in changed.problem
     for other in (b"", b"nothing at all", STATEMENT.encode()):
-        assert check_signed_text(other, keyring()).problem == "it holds no clear-signed text"
+        assert check_signed_text(other, keyring()).problem == "it contains no clear-signed text"
 
 
 def test_only_clear_signed_text_counts(
@@ -99,7 +99,7 @@ def test_only_clear_signed_text_counts(
     message = gpg("--local-user", "lasting", "--armor", "--output", "-", "--sign", tmp_path / "statement")
     bomb = gpg("--output", "-", "--compress-algo", "zip", "--store", tmp_path / "large")
     for signed in (message, bomb):
-        assert check_signed_text(signed, keyring()) == SignedText("", "it holds no clear-signed text")
+        assert check_signed_text(signed, keyring()) == SignedText("", "it contains no clear-signed text")
     armored = gpg("--armor", "--output", "-", "--compress-algo", "zip", "--store", tmp_path / "large")
     packets = armored.split(b"\n\n", 1)[1].rsplit(b"\n-----", 1)[0]
     hidden = re.sub(rb"(?s)(BEGIN PGP SIGNATURE-----\n\n).*(\n-----END)", rb"\1" + packets + rb"\2", sign("lasting"))

@@ -38,7 +38,7 @@ def attach(registry: Registry, path: str, subject: bytes, attestations: tuple[At
     referrers = tuple(build_referrer(subject, attestation) for attestation in attestations)
     if not referrers:
         return ""
-    what = f"attach to {path.rpartition('/')[2]} where it comes from"
+    what = f"attach the origin of {path.rpartition('/')[2]} to it"
     for content in (EMPTY, *(attestation.content for attestation in attestations)):
         registry.push_blob(path, content, what)
     is_listed = True
