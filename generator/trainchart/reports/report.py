@@ -26,6 +26,7 @@ from trainchart_runtime.causes import (
     TERMINATED,
 )
 from trainchart_runtime.classify import Diagnosis, identify_failure
+from trainchart_runtime.data_causes import DATA_MISMATCH, EXAMPLES_DIFFER, FILE_MISSING
 from trainchart_runtime.run.state import (
     ENDED_PHASES,
     FAILED,
@@ -71,6 +72,10 @@ _START_SECONDS = 300.0
 _SAME_MOMENT_SECONDS = 60.0
 """A step is recorded up to half a minute late."""
 _PEER_CAUSES = (PEER_LOST.name, PEER_MISSING.name, PEER_UNRESOLVABLE.name)
+_OF_PROGRAMS = tuple(
+    cause.name for cause in (PROGRAM_ERROR, PROGRAM_EXIT, FILE_MISSING, DATA_MISMATCH, EXAMPLES_DIFFER)
+)
+"""Causes that lie in the program, or in what it is given."""
 _IDLE_CONTROLLERS = ("starting", "held", "failed", "missing")
 
 FROM_RECORD = "record"
@@ -306,7 +311,7 @@ class Report:
         if outcome is None or outcome.result != FAILED or outcome.step is not None or self.progress.step is not None:
             return False
         diagnosis = Diagnosis(CAUSES.get(outcome.cause, TERMINATED), outcome.error)
-        is_program = outcome.cause in (PROGRAM_ERROR.name, PROGRAM_EXIT.name) and identify_failure(diagnosis, None, 0.0)
+        is_program = outcome.cause in _OF_PROGRAMS and identify_failure(diagnosis, None, 0.0)
         is_alike = all(each.cause == outcome.cause for each in self.incidents if each.pod == outcome.pod)
         return bool(is_program and is_alike and began and outcome.at - began[0] <= _START_SECONDS)
 

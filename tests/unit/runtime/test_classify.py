@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainchart_runtime import causes
+from trainchart_runtime import causes, data_causes
 from trainchart_runtime.classify import ERROR_LIMIT, Diagnosis, Ending, classify, identify_failure
 from trainchart_runtime.termination import parse_failures
 
@@ -57,6 +57,37 @@ OTHER_SHAPES = (
 NOT_ADDED = (
     "a.InvalidArgumentError: Cannot add tensor to the batch: number of elements does not match. Shapes are: "
     "[tensor]: [32,32], [batch]: [28,28] [Op:IteratorGetNext] name: "
+)
+WRAPPED = "a.InvalidArgumentError: {{function_node __wrapped__Op_device_/job:localhost/replica:0/device:CPU:0}} "
+OTHER_RANKS = (
+    "All elements in a batch must have the same rank as the padded shape for component0: expected rank 1 but got "
+    "element with rank 2 [Op:IteratorGetNext] name: "
+)
+MISMATCHES = (
+    "Feature: x (data type: float) is required but could not be found. [Op:ParseExampleV2]",
+    "Could not parse example input, value: 'garbage' [Op:ParseExampleV2]",
+    "Key: x.  Data types don't match. Data type: int64 but expected type: float [Op:ParseExampleV2]",
+    "Key: x.  Can't parse serialized Example: Some float_list slice was not parsed. [Op:ParseExampleV2]",
+    "Expect 2 fields but have 3 in record 0 [Op:DecodeCSV]",
+    "StringToNumberOp could not correctly convert string: abc [Op:StringToNumber] name: ",
+    "Received a label value of 12 which is outside the valid range of [0, 2).  Label values: 12 [Op:Sparse] name: ",
+    "indices[0] = 9 is not in [0, 4) [Op:GatherV2]",
+)
+FROM_GENERATOR = (
+    f"{WRAPPED}TypeError: `generator` yielded an element of shape (3,) where an element of shape (2,) was expected.\n"
+    'Traceback (most recent call last):\n\n  File "script_ops.py", line 269, in __call__\n    ret = func(*args)\n'
+    "TypeError: `generator` yielded an element of shape (3,) where an element of shape (2,) was expected."
+)
+OTHER_INPUT = (
+    "ValueError: Exception encountered when calling Sequential.call().\n\n\x1b[1mInput 0 with name 'None' of layer "
+    "'dense' is incompatible with the layer: expected axis -1 of input shape to have value 4, but received input with "
+    "shape (2, 3)\x1b[0m"
+)
+NO_IMAGE = "Unknown image file format. One of JPEG, JPEG XL, PNG, GIF, BMP, WebP required. [Op:DecodeJpeg]"
+NO_FILE = "/none/x.csv; No such file or directory [Op:IteratorGetNext] name: "
+NO_MATCH = (
+    "a.InvalidArgumentError: Expected 'tf.Tensor(False, shape=(), dtype=bool)' to be true. Summarized data: b'No files "
+    "matched pattern: /none/*.tfrecord'"
 )
 NO_ATTRIBUTE = "AttributeError: module 'tensorflow"
 SYNTAX = "  File \"/app/train.py\", line 12\n    f(\n     ^\nSyntaxError: '(' was never closed"
@@ -292,6 +323,14 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("workers-differ", 1, HEAD + OTHER_CLASSES.replace(ABORTED, 2 * ABORTED), "tensorflow.python.framework.err"),
         ("examples-differ", 1, HEAD + OTHER_SHAPES, "a.InvalidArgumentError: Cannot batch"),
         ("examples-differ", 1, HEAD + NOT_ADDED, "a.InvalidArgumentError: Cannot add"),
+        ("examples-differ", 1, HEAD + WRAPPED + OTHER_RANKS, "a.InvalidArgumentError: All elements"),
+        *(("data-mismatch", 1, HEAD + WRAPPED + words, f"a.InvalidArgumentError: {words[:8]}") for words in MISMATCHES),
+        ("data-mismatch", 1, HEAD + FROM_GENERATOR, "TypeError: `generator` yielded an element of shape (3,)"),
+        ("data-mismatch", 1, HEAD + OTHER_INPUT, "ValueError: Input 0 with name 'None' of layer 'dense'"),
+        ("data-damaged", 1, HEAD + WRAPPED + NO_IMAGE, "a.InvalidArgumentError: Unknown image"),
+        ("file-missing", 1, HEAD + WRAPPED.replace("InvalidArgument", "NotFound") + NO_FILE, "a.NotFoundError: /none"),
+        ("file-missing", 1, HEAD + NO_MATCH, "a.InvalidArgumentError: Expected 'tf.Tensor(False"),
+        ("file-missing", 1, HEAD + "FileNotFoundError: [Errno 2] No such file or directory: 'x.csv'", "FileNotFound"),
         ("peer-lost", 1, HEAD + OTHER_SHAPES.replace("Cannot", f"{ABORTED}Cannot"), "a.InvalidArgumentError: Coll"),
         ("program-error", 1, HEAD + "KeyError: 'x'", "KeyError: 'x'"),
         ("keras-fit", 1, KERAS_3 + PER_REPLICA, "ValueError: Attempt"),
@@ -681,7 +720,7 @@ def test_workers_that_differ_do_so_at_each_start():
 
 
 def test_examples_that_differ_do_so_at_each_start():
-    assert identify_failure(Diagnosis(causes.EXAMPLES_DIFFER, OTHER_SHAPES), 40, 9.0)
+    assert identify_failure(Diagnosis(data_causes.EXAMPLES_DIFFER, OTHER_SHAPES), 40, 9.0)
 
 
 def test_failures_at_other_steps_differ():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Sequence, Tuple
 
-from trainchart_runtime import causes
+from trainchart_runtime import causes, data_causes
 from trainchart_runtime.cause import Cause
 
 # The order decides: a full disk and a name that does not resolve arrive as ResourceExhausted and Unavailable.
@@ -18,10 +18,10 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         re.compile(
             r"(corrupted|truncated) record at \d|the training data is damaged|ReadError: unexpected end of data"
             r"|Compressed file ended before the end-of-stream|BadGzipFile: |Error -[35] while decompressing data"
-            r"|image file is truncated|cannot identify image|EOF: reading array data, expected"
+            r"|image file is truncated|cannot identify image|Unknown image file format|EOF: reading array data"
             r"|pickle data was truncated|Parquet magic bytes not found"
         ),
-        causes.DATA_DAMAGED,
+        data_causes.DATA_DAMAGED,
     ),
     (
         re.compile(
@@ -31,7 +31,7 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
             r"|(Shape|Weight count) mismatch (in|for) layer|Layer count mismatch when loading weights"
             r"|Assign requires shapes of both tensors to match"
         ),
-        causes.CHECKPOINT_MISMATCH,
+        data_causes.CHECKPOINT_MISMATCH,
     ),
     (
         re.compile(
@@ -41,7 +41,7 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
             r"|an accessible `\.keras` zip file|Unable to (synchronously )?open file \((truncated|file signature)"
             r"|\bBadZipFile\b"
         ),
-        causes.CHECKPOINT_DAMAGED,
+        data_causes.CHECKPOINT_DAMAGED,
     ),
     # Whatever was to be opened: the errors of downloads, name resolution and connections wrap it.
     (re.compile(r"Too many open files(?! in system)"), causes.OPEN_FILES),
@@ -106,8 +106,20 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         causes.PEER_LOST,
     ),
     (
-        re.compile(r"Cannot batch tensors with different shapes|Cannot add tensor to the batch: number of elements"),
-        causes.EXAMPLES_DIFFER,
+        re.compile(
+            r"Cannot batch tensors with different shapes|Cannot add tensor to the batch: number of elements"
+            r"|All elements in a batch must have the same rank|Attempted to pad to a smaller size than the input"
+        ),
+        data_causes.EXAMPLES_DIFFER,
+    ),
+    (
+        re.compile(
+            r"\bFeature: .* is required but could not be found|\bKey: .*\.  (Data types don't|Can't parse|Number of)"
+            r"|Could not parse example input|Expect \d+ fields but have \d+ in record|StringToNumberOp could not"
+            r"|`generator` yielded an element of|Received a label value of|indices\[[\d, ]*\] = \S+ is not in \["
+            r"|is incompatible with the layer: expected|Input to (reshape is a tensor with|DecodeRaw has length)"
+        ),
+        data_causes.DATA_MISMATCH,
     ),
     (
         re.compile(
@@ -164,4 +176,8 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
     (re.compile(r"Read-only file system|\bEROFS\b"), causes.READ_ONLY),
     (re.compile(r"^PermissionError\b|Permission denied"), causes.PERMISSION_DENIED),
     (re.compile(r"^(ModuleNotFoundError|ImportError)\b.*No module named"), causes.MODULE_MISSING),
+    (
+        re.compile(r"^FileNotFoundError\b|NotFoundError: .*; No such file or directory|No files matched pattern"),
+        data_causes.FILE_MISSING,
+    ),
 )

@@ -1,4 +1,4 @@
-"""The closed list of causes why a training program ends, and CAUSES, which has those of pod_causes.py too.
+"""The closed list of causes why a training program ends, and CAUSES, with those of data_causes.py and pod_causes.py.
 
 Data only; classify.py picks one. Launcher, run controller, local run and CLI all explain a failure with these
 words, so a cause is worded once.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Mapping
 
-from trainchart_runtime import pod_causes
+from trainchart_runtime import data_causes, pod_causes
 from trainchart_runtime.cause import RESTART_GOES_ON, RESTART_IN_PLACE, RESTART_IN_PLACE_PEER, RESTART_NEVER, Cause
 
 SUCCEEDED = Cause("succeeded", "The program finished.", "", RESTART_NEVER)
@@ -33,14 +33,6 @@ WORKERS_DIFFER = Cause(
     "data or from its machine, such as the number of classes, a vocabulary or a smaller last batch: take it from a "
     "hyperparameter or from all of the data, and drop the incomplete last batch (drop_remainder). trainchart logs "
     "shows what each worker prints when it starts.",
-    RESTART_IN_PLACE,
-)
-EXAMPLES_DIFFER = Cause(
-    "examples-differ",
-    "The examples of one batch have different shapes.",
-    "The error names both shapes, and may name the example by its place in the batch (element 5 is the sixth). Correct "
-    "or drop that example, or give all of them one shape before batch() in the input pipeline: resize, crop or pad "
-    "them (padded_batch pads). A restarted program fails at the same example.",
     RESTART_IN_PLACE,
 )
 PEER_UNRESOLVABLE = Cause(
@@ -226,28 +218,6 @@ DISK_FULL = Cause(
     "has its own size; /tmp and everything outside volumes share the node's disk. Keep fewer checkpoints.",
     RESTART_NEVER,
 )
-DATA_DAMAGED = Cause(
-    "data-damaged",
-    "A data file that the program reads is damaged or truncated.",
-    "Copy the file from its source again, and compare size and checksum; or leave it out. The error, or the output "
-    "before it, may name the file; read_tfrecords does.",
-    RESTART_NEVER,
-)
-CHECKPOINT_DAMAGED = Cause(
-    "checkpoint-damaged",
-    "A checkpoint, or another file that the program reads, is damaged, truncated or missing.",
-    "Restore the file from a copy, or stop using the newest checkpoint: from a pod that mounts the claim, edit the "
-    "file `checkpoint` in its folder so that it names the previous one. Without that file, the training starts from "
-    "the beginning.",
-    RESTART_IN_PLACE,
-)
-CHECKPOINT_MISMATCH = Cause(
-    "checkpoint-mismatch",
-    "The checkpoint that the program reads belongs to another model, or to other hyperparameters of this one.",
-    "The error names what differs. Use the hyperparameters and the version of the code with which the checkpoint was "
-    "written, or train from the beginning in another folder: another claim, or another volumes.NAME.subPath.",
-    RESTART_NEVER,
-)
 PERMISSION_DENIED = Cause(
     "permission-denied",
     "The program has no permission to read or write a file that it needs.",
@@ -392,5 +362,8 @@ STORAGE_FAILED = Cause(
 )
 
 CAUSES: Mapping[str, Cause] = {
-    cause.name: cause for cause in (*list(globals().values()), *vars(pod_causes).values()) if isinstance(cause, Cause)
+    cause.name: cause
+    for each in (globals(), vars(data_causes), vars(pod_causes))
+    for cause in list(each.values())
+    if isinstance(cause, Cause)
 }

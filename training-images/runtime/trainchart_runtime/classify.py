@@ -10,7 +10,7 @@ import re
 from signal import Signals
 from typing import NamedTuple, Optional, Sequence, Tuple
 
-from trainchart_runtime import causes
+from trainchart_runtime import causes, data_causes
 from trainchart_runtime.cause import Cause
 from trainchart_runtime.cause_words import CAUSES_BY_WORDS
 from trainchart_runtime.contract import EXIT_PEER_LOST
@@ -91,12 +91,14 @@ _REPEATABLE = (
     causes.PROGRAM_ERROR,
     causes.PROGRAM_EXIT,
     causes.WORKERS_DIFFER,
-    causes.EXAMPLES_DIFFER,
+    data_causes.EXAMPLES_DIFFER,
+    data_causes.FILE_MISSING,
+    data_causes.DATA_MISMATCH,
     causes.CRASHED,
     causes.OUT_OF_MEMORY,
     causes.ACCESS_REFUSED,
     causes.MESSAGE_TOO_LARGE,
-    causes.CHECKPOINT_DAMAGED,
+    data_causes.CHECKPOINT_DAMAGED,
 )
 _MAY_PASS = re.compile(
     r"time-?(d )?-?out|deadline.?exceeded|temporar|try again|connection|unavailable|unreachable|aborted|cancell?ed"
