@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainchart.archive.chart_keys import CHART_KEYS, find_mistaken_chart_key
+from trainchart.archive.chart_keys import CHART_KEYS, INDEX_KEYS, find_mistaken_chart_key
 from trainchart.archive.subcharts import find_repeated_subchart
 from trainchart.chart_version import is_chart_version
 from trainchart.errors import ToolError
@@ -121,7 +121,8 @@ def _read_unambiguous(files: Mapping[str, bytes], name: str) -> tuple[str, dict[
             f"{name}: line {line}: << merges another mapping, which YAML readers treat differently",
             hint="write out the keys that it stands for",
         )
-    mistaken = find_mistaken_chart_key(data)
+    # An index repeats what a Chart.yaml says, beside where the archive is and its digest.
+    mistaken = find_mistaken_chart_key(data, INDEX_KEYS)
     if mistaken is not None:
         raise ToolError(f"{name}: {mistaken}", hint=f"write {mistaken.meant}, or leave it out")
     return text, data

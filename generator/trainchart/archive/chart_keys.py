@@ -30,6 +30,8 @@ CHART_KEYS = frozenset(
         "version",
     ]
 )
+INDEX_KEYS = frozenset(["checksum", "created", "digest", "engine", "removed", "tillerVersion", "url", "urls"])
+"""What an entry of a repository's index has beside them."""
 _LISTED_KEYS = {
     "dependencies": frozenset(
         ["alias", "condition", "enabled", "import-values", "name", "repository", "tags", "version"]

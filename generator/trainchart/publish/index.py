@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.archive.chart_file import IDENTITY_ANNOTATION
-from trainchart.archive.chart_keys import find_mistaken_chart_key, find_mistaken_key
+from trainchart.archive.chart_keys import INDEX_KEYS, find_mistaken_chart_key, find_mistaken_key
 from trainchart.errors import PublishError
 from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping
@@ -30,8 +30,6 @@ _GENERATED = re.compile(r"^generated:[^\n]*$", re.MULTILINE)
 _FIRST_KEY = re.compile(r"^( +)[^\s#-]", re.MULTILINE)
 _PLAIN_KEY = re.compile(r"([A-Za-z]+):")
 _INDEX_KEYS = frozenset(["annotations", "apiVersion", "entries", "generated", "publicKeys", "serverInfo"])
-_ENTRY_KEYS = frozenset(["checksum", "created", "digest", "engine", "removed", "tillerVersion", "url", "urls"])
-"""Beside those of Chart.yaml."""
 _NODE_LIMIT = 2_000_000
 """Keys and values of an index that is parsed whole: public ones of thousands of versions have half of it."""
 _HEADER = r"^(?P<indent>{})(?P<quote>[\"']?)(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?P=quote):[ \t]*$"
@@ -115,7 +113,7 @@ def find_entry(text: str, chart: str, version: str) -> dict[str, Any] | None:
     if entries is None:
         entries = tuple(_entries_of(_parse_whole(text), chart))
     found = [entry for entry in entries if str(entry.get("version")) == version]
-    mistaken = [entry for entry in entries if find_mistaken_chart_key(entry, _ENTRY_KEYS)]
+    mistaken = [entry for entry in entries if find_mistaken_chart_key(entry, INDEX_KEYS)]
     return next(iter(_require_unambiguous((*found, *mistaken), chart)), None)
 
 
@@ -129,7 +127,7 @@ def _require_unambiguous(entries: tuple[dict[str, Any], ...], chart: str) -> tup
     versions: set[str] = set()
     for entry in entries:
         version = str(entry.get("version"))
-        mistaken = find_mistaken_chart_key(entry, _ENTRY_KEYS)
+        mistaken = find_mistaken_chart_key(entry, INDEX_KEYS)
         if mistaken is not None:
             raise PublishError(f"{INDEX_FILE}: {chart} {version}: {mistaken}", hint=f"write {mistaken.meant} in it")
         if version in versions:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from trainchart.archive.chart_file import parse_chart_file
+from trainchart.archive.chart_keys import CHART_KEYS
 from trainchart.archive.pack import ChartArchive, open_archive
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, PublishError, ToolError, VersionConflict
@@ -46,7 +47,7 @@ class Upload:
 
     archive: ChartArchive
     chart: Mapping[str, Any]
-    """Chart.yaml as the archive holds it."""
+    """Chart.yaml as the archive holds it, without keys that Helm does not know: an index would give them a meaning."""
     created: str
     """When it is published, in RFC 3339; used where the archive does not say when it was made."""
     provenance: bytes | None = None
@@ -103,7 +104,8 @@ def sha256_digest(data: bytes) -> str:
 def prepare_upload(data: bytes, *, created: str, provenance: bytes | None = None) -> Upload:
     """Return the upload of the archive `data`. Raises ToolError where it is none."""
     chart = parse_chart_file(parse_archive(data).files)
-    return Upload(open_archive(data), chart.data, created, provenance)
+    known = {key: value for key, value in chart.data.items() if key in CHART_KEYS}
+    return Upload(open_archive(data), known, created, provenance)
 
 
 def publish_upload(repository: Repository, upload: Upload) -> Publication:

@@ -173,6 +173,10 @@ def test_a_chart_file_that_cannot_name_an_archive_is_refused(chart: bytes, messa
         "dependencies: [{name: a, Repository: b}]",
         "<<: {version: 6.6.6}",
         "<<: {home: a}",
+        # As keys of an index, where the chart is and which digest its archive has.
+        "urlſ: [http://127.0.0.1/evil.tgz]",
+        "digeſt: abc",
+        "Removed: true",
     ],
 )
 def test_keys_that_helm_takes_for_others_are_refused(added: str) -> None:

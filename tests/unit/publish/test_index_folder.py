@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.repositories.chart_archives import upload
+from tests.repositories.chart_archives import chart_files, upload
 from trainchart.actions.diff import fetch_files, nothing_published
+from trainchart.archive.chart_keys import CHART_KEYS
+from trainchart.archive.pack import BuildInfo, pack_chart
 from trainchart.errors import PublishError, VersionConflict
 from trainchart.host.folder_store import FolderStore
 from trainchart.publish.index_folder import IndexRepository
-from trainchart.publish.repository import publish_upload
+from trainchart.publish.repository import prepare_upload, publish_upload
 
 ARCHIVE = "demo-1.0.0.tgz"
 
@@ -39,6 +41,17 @@ def test_an_archive_that_no_index_names_is_not_replaced(repository: IndexReposit
     assert other.archive.identity in str(caught.value.problems[0])
     assert (tmp_path / ARCHIVE).read_bytes() == other.archive.data
     assert not (tmp_path / "index.yaml").exists()
+
+
+def test_keys_of_an_index_in_a_chart_file_stay_out_of_the_index(tmp_path: Path, repository: IndexRepository) -> None:
+    files = chart_files("1.0.0")
+    files["Chart.yaml"] += b"urls: [evil.tgz]\ndigest: abc\nremoved: true\nurl: evil\nchecksum: abc\nmood: good\n"
+    mine = prepare_upload(pack_chart(files, BuildInfo(created_epoch=0)).data, created="2026-05-01T10:00:00Z")
+    assert publish_upload(repository, mine).is_new
+    (entry,) = yaml.safe_load((tmp_path / "index.yaml").read_text())["entries"]["demo"]
+    assert set(entry) <= {*CHART_KEYS, "created", "digest", "urls"}
+    assert entry["urls"] == [ARCHIVE]
+    assert entry["digest"] != "abc"
 
 
 @pytest.mark.parametrize(
