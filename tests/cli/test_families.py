@@ -150,7 +150,7 @@ def test_an_edited_chart_of_a_family_is_not_overwritten(project: Path) -> None:
 def test_commands_for_models_refuse_charts_of_families(project: Path, command: tuple[str, ...]) -> None:
     add_pack(project)
     (project / "models" / "hello.yaml").write_text(SPEC)
-    assert "is the spec of a chart of the family speech, and not of a model" in refuse(*command).message
+    assert "is the spec of a chart of the family speech, not of a model" in refuse(*command).message
 
 
 @pytest.mark.parametrize(

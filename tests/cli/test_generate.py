@@ -131,7 +131,7 @@ def test_a_wrong_spec_gets_one_clear_error(project: Path, change: tuple[str, str
         (("explain", "tiny", "roles.worker.cpuz"), 7, "did you mean roles.worker.cpu"),
         (("explain", "tiny", "roles.worker.nosuch"), 7, "known below roles.worker: "),
         (("explain", "tiny", "cpu"), 7, "did you mean roles.worker.cpu?"),
-        (("explain", "tiny", "strategy.name"), 7, "strategy is one value"),
+        (("explain", "tiny", "strategy.name"), 7, "strategy is a single value"),
         (("genrate",), 2, "No such command"),
         (("runs",), 2, "No such command 'runs'. Did you mean 'list'?"),
     ],
@@ -360,7 +360,7 @@ def test_verify_reports_a_spec_that_makes_another_chart(project: Path) -> None:
     done = trainchart(project, "verify", "charts/tiny")
     assert done.returncode == 6
     assert "models/tiny.yaml: the spec now describes the chart small, not tiny" in done.stderr
-    assert "is not what the model spec gives" not in done.stderr
+    assert "differs from what the model spec gives" not in done.stderr
     assert "trainchart generate tiny makes small; remove charts/tiny" in " ".join(done.stderr.split())
 
 

@@ -116,7 +116,7 @@ def test_an_own_classic_script_gets_its_flags(tmp_path: Path) -> None:
         ('"--data-dir", required=True', "next: trainchart run net --claim data=FOLDER\n"),
         (
             '"--lr", type=float, default=float(os.environ["LR"])',
-            "next: change what the notes name, then: trainchart run net\n",
+            "next: fix what the notes name, then: trainchart run net\n",
         ),
     ],
 )

@@ -168,7 +168,7 @@ def test_content_that_the_lock_does_not_name_is_refused(project: Path, tmp_path:
     write_pack(acme, "acme", "env: {A: new}\n")
     publish(acme, repository)
     error = fail("pack", "update", "--locked")
-    assert error.message == f"{repository}/acme:1.0.0 is not what packs.lock.yaml names"
+    assert error.message == f"{repository}/acme:1.0.0 differs from what packs.lock.yaml names"
     shutil.copy(tmp_path / "repository" / "acme-1.0.0.tgz", project / "vendor" / "packs" / "acme-1.0.0.tgz")
     error = fail("generate")
     assert error.message.startswith("vendor/packs/acme-1.0.0.tgz is not the pack that packs.lock.yaml names for ")
@@ -235,7 +235,7 @@ def test_a_damaged_copy_is_named_with_the_remedy(project: Path, tmp_path: Path, 
 def test_what_no_repository_has_is_not_found(project: Path, repository: str) -> None:
     error = fail("pack", "update")
     assert isinstance(error, RepositoryNotFound)
-    assert error.message == f"{repository}/acme:1.0.0 is not there"
+    assert error.message == f"{repository}/acme:1.0.0 does not exist"
     assert not Path("packs.lock.yaml").exists()
 
 
@@ -359,7 +359,7 @@ def test_a_pack_of_a_git_repository_is_locked_and_then_used(project: Path, git_r
     commit(git_repository)
     assert call("generate").exit_code == 0
     assert read_env() == {"A": "one"}
-    assert "is not what packs.lock.yaml names" in fail("pack", "update", "--locked").message
+    assert "differs from what packs.lock.yaml names" in fail("pack", "update", "--locked").message
     assert call("pack", "update").exit_code == 0
     assert call("pack", "vendor").exit_code == 0
     shutil.rmtree(git_repository)

@@ -196,8 +196,8 @@ def test_a_chart_that_is_not_what_it_says(project: Path) -> None:
     lock.write_text(generated.replace(made_from, "0" * 64))
     untrue = run(project, "verify", "charts/digits")
     assert untrue.returncode == 6
-    assert "trainchart.lock.yaml: is not what the model spec gives" in untrue.stderr
-    assert "the spec is not the one that it was generated from" in untrue.stderr
+    assert "trainchart.lock.yaml: differs from what the model spec gives" in untrue.stderr
+    assert "the spec is not the one it was generated from" in untrue.stderr
     lock.write_text(generated)
     release(project)
     missing = run(project, "verify", "repository/digits-0.1.0.tgz", "--keyring", "keyring")
@@ -212,12 +212,12 @@ def test_a_chart_that_is_not_what_it_says(project: Path) -> None:
     drifted = run(project, "verify", "charts/digits")
     assert drifted.returncode == 6
     assert "values.yaml: changed since it was generated" in drifted.stderr
-    assert "values.yaml: is not what the model spec gives" in drifted.stderr
+    assert "values.yaml: differs from what the model spec gives" in drifted.stderr
     assert "trainchart generate digits --overwrite" in " ".join(drifted.stderr.split())
     edit(project, "description: ", "description: Now ")
     other = run(project, "verify", "repository/digits-0.1.0.tgz")
     assert other.returncode == 6
-    assert "the spec is not the one that it was generated from" in other.stderr
+    assert "the spec is not the one it was generated from" in other.stderr
     (project / "models" / "digits.yaml").unlink()
     missing = run(project, "verify", "repository/digits-0.1.0.tgz")
     assert missing.returncode == 7
@@ -309,7 +309,7 @@ def test_only_what_was_signed_is_signed_again(project: Path, gnupg: dict[str, st
     signing = ("deprecate", "digits", "--to", "repository", "--reason", "old", "--sign", "ada@example.com")
     refused = run(project, *signing, **gnupg)
     assert refused.returncode == 8
-    assert "digits-0.1.0.tgz of the repository is not known to be yours" in refused.stderr
+    assert "digits-0.1.0.tgz of the repository may not be yours" in refused.stderr
     edit(project, "description: ", "description: Now ")
     release(project, "--sign", "ada@example.com", **gnupg)
     archive = project / "repository" / "digits-0.1.1.tgz"

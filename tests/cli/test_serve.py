@@ -241,7 +241,7 @@ def test_ctrl_c_drains_and_leaves_nothing(serving: Serving, project: Path) -> No
     """The last test of the shared server."""
     os.killpg(serving.process.pid, signal.SIGINT)
     assert serving.wait() == 130
-    assert "draining: requests in flight are finished" in serving.notes
+    assert "draining: finishing requests in flight" in serving.notes
     assert "drained: all requests have ended" in serving.notes
     assert list(project.glob("trainchart-serve-*")) == []
 

@@ -227,7 +227,7 @@ def test_a_tag_of_other_content_is_not_replaced(bench: Bench) -> None:
     (bench.project / "code" / "train.py").write_text("print('another')\n")
     with pytest.raises(VersionConflict) as refusal:
         push_image(bench.plan(TagChoice.spec), bench.tool(), update_spec=True)
-    assert "its code is not what is here" in refusal.value.problems[0].message
+    assert "its code differs from what is here" in refusal.value.problems[0].message
     assert bench.spec.read_text() == SPEC.format(host=bench.registry)
 
 

@@ -102,7 +102,7 @@ def test_an_archive_in_a_project_runs_the_code_of_that_project(tmp_path: Path) -
     subprocess.run([sys.executable, "-m", "trainchart", "generate"], cwd=tmp_path / "mine", check=True, timeout=60)
     code, notes = code_of(tmp_path, archive_file)
     assert code == str(mine)
-    assert "its project does not hold this chart" in notes
+    assert "its project does not contain this chart" in notes
 
 
 def test_a_chart_of_another_project_names_the_code_it_runs(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_chart_of_another_project_names_the_code_it_runs(tmp_path: Path) -> No
     chart = Path(shutil.copytree(tmp_path / "mine/charts/first", tmp_path / "theirs/tried/first"))
     code, notes = code_of(tmp_path, chart)
     assert code == str(theirs)
-    assert "its project does not hold this chart" in notes
+    assert "its project does not contain this chart" in notes
 
 
 def test_a_remembered_code_folder_is_named_with_its_chart(tmp_path: Path) -> None:
@@ -124,12 +124,12 @@ def test_a_remembered_code_folder_is_named_with_its_chart(tmp_path: Path) -> Non
     assert code == str(mine)
     assert f"trains the code in {mine}, remembered for the image registry.example.com/first" in notes
     assert f"also remembered: {theirs}" in notes
-    assert "does not hold" not in notes
+    assert "does not contain" not in notes
     values = chart / "values.yaml"
     values.write_text(values.read_text() + "\n# edited\n")
     code, notes = code_of(tmp_path, chart)
     assert code == str(theirs)
-    assert "its project does not hold this chart" in notes
+    assert "its project does not contain this chart" in notes
 
 
 @pytest.mark.parametrize("length", [0, 2500])

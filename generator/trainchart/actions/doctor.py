@@ -307,13 +307,13 @@ def _examine_queue(cluster: Cluster, rendering: Rendering) -> Iterator[Result]:
         found = cluster.api.list_objects(LOCAL_QUEUES, cluster.namespace, fields=f"metadata.name={name}")
     except NotFound:
         yield Result(
-            "queue", FAILED, "run.queue is set, but the cluster has no Kueue", "install Kueue, or leave it empty"
+            "queue", FAILED, "run.queue is set, but the cluster has no Kueue", "install Kueue, or leave run.queue empty"
         )
     except Forbidden as error:
         yield Result("queue", UNKNOWN, error.message, error.hint)
     else:
         is_there = bool(found)
-        what = "is there" if is_there else f"does not exist in {cluster.namespace}"
+        what = "exists" if is_there else f"does not exist in {cluster.namespace}"
         yield Result(
             "queue",
             OK if is_there else FAILED,

@@ -234,7 +234,11 @@ def _access(image: PlannedImage, reference: ImageReference, environment: Mapping
 def _require_same_parts(plan: ImageBuildPlan, found: PublishedImage) -> None:
     changed = find_changed_parts(plan, found.labels)
     if changed != ():
-        what = f"its {', '.join(changed)} {'are' if len(changed) > 1 else 'is'} not what is here" if changed else ""
+        what = (
+            f"its {', '.join(changed)} {'differ' if len(changed) > 1 else 'differs'} from what is here"
+            if changed
+            else ""
+        )
         raise VersionConflict(
             f"{plan.reference} is already in the registry, and is a different image",
             hint="a tag must always name the same image: use --tag content, or change image.tag in the model spec",

@@ -90,7 +90,7 @@ def init_model(request: InitRequest) -> NewFiles:
     if project.folder != Path():
         notes.append(f"this is part of the project {project.folder.resolve()}")
     if schema.is_file() and read_text(schema) != schema_text:
-        notes.append(f"{schema} is of another version; to renew it: trainchart schema > {schema}")
+        notes.append(f"{schema} is from another version; to update it: trainchart schema > {schema}")
     elif not schema.is_file():
         files[schema] = schema_text.encode()
     # The spec comes last: what names the model is there only when all of it is.
@@ -99,7 +99,7 @@ def init_model(request: InitRequest) -> NewFiles:
     run = f"trainchart run {request.name}" + "".join(f" --set hyperparameters.{name}=VALUE" for name in facts.required)
     run += " --claim data=FOLDER" if facts.reads_data else ""
     first = [f"complete code.command in {spec}"] * facts.lacks_arguments
-    first += ["change what the notes name"] * facts.has_obstacles
+    first += ["fix what the notes name"] * facts.has_obstacles
     run = f"{' and '.join(first)}, then: {run}" if first else run
     return NewFiles(request.name, strategy, tuple(files), tuple(notes), run)
 

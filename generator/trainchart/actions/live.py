@@ -99,7 +99,7 @@ def _read_all(api: KubernetesApi, reports: Sequence[Report]) -> Iterator[tuple[R
             if isinstance(installed, HelmRelease) and (
                 installed.dependencies or installed.chart_name != report.key.chart
             ):
-                installed = f"it was installed as a part of the chart {installed.chart_name}"
+                installed = f"it was installed as part of the chart {installed.chart_name}"
             yield report, installed
 
 

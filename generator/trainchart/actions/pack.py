@@ -257,7 +257,7 @@ def update_packs(*, is_locked: bool, plain_http: bool, environment: Mapping[str,
         is_changed = before.get(locked.source) != locked
         if is_changed and is_locked:
             raise ToolError(
-                f"{source} is not what {PACK_LOCK_FILE} names",
+                f"{source} differs from what {PACK_LOCK_FILE} names",
                 hint="it was published again, or the lock is older than the project file; run: trainchart pack update",
             )
         path = cached_pack(locked.sha256)
@@ -336,5 +336,5 @@ def _download(source: PackSource, address: Address, environment: Mapping[str, st
     with open_repository(address, environment) as repository:
         there = repository.fetch(source.name, source.version)
     if there is None:
-        raise RepositoryNotFound(f"{source} is not there", hint=versions_command(source.name, address))
+        raise RepositoryNotFound(f"{source} does not exist", hint=versions_command(source.name, address))
     return parse_pack_archive(there.data)

@@ -81,7 +81,7 @@ def _suggest_key(wanted: tuple[str, ...], leaves: Iterable[Path]) -> str:
     if same and not above:
         return f"did you mean {same[0]}?"
     place = f"below {'.'.join(above)}" if above else "at the top"
-    return f"known {place}: {', '.join(beside)}" if beside else f"{'.'.join(above)} is one value"
+    return f"known {place}: {', '.join(beside)}" if beside else f"{'.'.join(above)} is a single value"
 
 
 def list_values(target: str) -> dict[str, tuple[str, ...]]:

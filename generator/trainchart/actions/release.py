@@ -160,7 +160,7 @@ def _require_signed(filename: str, archive: FetchedArchive) -> None:
         problem = find_signature_problem(archive.data, filename, archive.provenance)
     if problem:
         raise PublishError(
-            f"{filename} of the repository is not known to be yours, so it is not signed again: {problem}",
+            f"{filename} of the repository may not be yours, so it is not signed again: {problem}",
             hint="leave out --sign, or publish a signed version first: trainchart release --sign KEY",
         )
 

@@ -211,9 +211,7 @@ class _Watch:
         if seen:
             self.server.kill()
         else:
-            self.observer.show_event(
-                "draining: requests in flight are finished; Ctrl-C again ends the server immediately"
-            )
+            self.observer.show_event("draining: finishing requests in flight; Ctrl-C again ends the server immediately")
             self.server.terminate()
 
     def _look(self) -> None:

@@ -27,7 +27,9 @@ from trainchart_runtime.contract import USE_QUERY
 _ASKED_AT_ONCE = 16
 _ASK_SECONDS = 30.0
 """All pods together; those that come later are not asked."""
-_NO_GPU_USE = "some launchers report no GPUs: the training image has no nvidia-ml-py, or NVML does not know these GPUs"
+_NO_GPU_USE = (
+    "some launchers report no GPUs: the training image has no nvidia-ml-py, or NVML does not support these GPUs"
+)
 _SECOND_LOOK_SECONDS = 1.0
 """A launcher measures CPU from one look to the next, and reads GPUs between them."""
 

@@ -169,10 +169,10 @@ def _regeneration_problems(
     made_by = lock.generator if lock is not None else chart.annotations.get(GENERATOR_ANNOTATION, "")
     made_from = lock.spec.sha256 if lock is not None else chart.annotations.get(SPEC_ANNOTATION, "")
     if changed and made_by and made_by != __version__:
-        yield Problem(f"trainchart {made_by} made it, and this is {__version__}")
+        yield Problem(f"trainchart {made_by} generated it, but this is {__version__}")
     if changed and made_from and made_from != hashlib.sha256(located.text.encode()).hexdigest():
-        yield Problem("the spec is not the one that it was generated from", where=str(spec))
-    yield from (Problem("is not what the model spec gives", where=path) for path in changed)
+        yield Problem("the spec is not the one it was generated from", where=str(spec))
+    yield from (Problem("differs from what the model spec gives", where=path) for path in changed)
 
 
 def _is_same_lock(lock: Lock, made: Lock) -> bool:

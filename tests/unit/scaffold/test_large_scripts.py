@@ -20,7 +20,7 @@ def test_script_that_grows_while_it_is_read_is_given_up(tmp_path: Path, monkeypa
     (tmp_path / "train.py").write_text(DOUBLING + FLAGS)
     monkeypatch.setattr(own_script, "READ_SECONDS", 0.5)
     code = OwnCode(tmp_path / "train.py", tmp_path, ".", ("python", "train.py"))
-    with pytest.raises(ToolError, match=r"takes too long to read: it was given up after 0\.5 seconds"):
+    with pytest.raises(ToolError, match=r"takes too long to read: trainchart gave up after 0\.5 seconds"):
         code.read("")
 
 

@@ -35,7 +35,7 @@ _LEGACY_HINT = (
     "documentation); for local runs, install it in their Python"
 )
 _COPIES_HINT = (
-    "train it as single, write it for the strategy, or for all (see strategies and training in the documentation)"
+    "set strategy: single, or write it for this strategy, or for all (see strategies and training in the documentation)"
 )
 _UNKEPT = "the volume checkpoints, which the spec does not have: what it saves is lost with its pod"
 _UNKEPT_HINT = "add to the spec: volumes: {checkpoints: {size: 5Gi, mountPath: /checkpoints}}"

@@ -163,7 +163,7 @@ class Helper:
             raise self._refuse(problem)
         if seconds > _START_SECONDS:
             raise ClusterError(
-                f"the pod {self.pod or self.plan.name} has not started in {_START_SECONDS:.0f} seconds",
+                f"the pod {self.pod or self.plan.name} has not started within {_START_SECONDS:.0f} seconds",
                 hint=f"see: kubectl describe job {self.plan.name} -n {self.namespace}",
             )
 
@@ -191,7 +191,9 @@ class Helper:
         ended = _find_terminated(pod)
         problem = find_pod_problem(pod)
         if problem is not None:
-            return ClusterError(f"the pod {self.pod} was ended: {problem.message}", hint=CAUSES[problem.cause].hint)
+            return ClusterError(
+                f"the pod {self.pod} was terminated: {problem.message}", hint=CAUSES[problem.cause].hint
+            )
         lines = " ".join(str(ended.get("message") or ended.get("reason") or "").split())
         return ClusterError(
             f"the pod {self.pod} has failed in the image {self.plan.image}: {lines[-300:] or 'no message'}",

@@ -77,10 +77,10 @@ def examine_by_pods(
     about = _read_network(cluster, largest, rendering)
     images = find_images(rendering)
     if open_nodes < 1:
-        yield Result("probe", UNKNOWN, f"no node is open to the pods of {largest.name}, so nothing was tried with pods")
+        yield Result("probe", UNKNOWN, f"no node can take the pods of {largest.name}, so nothing was tried with pods")
         return
     if open_nodes == 1 and len(training) + largest.count > 2:
-        yield Result("probe", WARNING, "only one node is open to the pods: the network between nodes was not tried")
+        yield Result("probe", WARNING, "only one node can take the pods: the network between nodes was not tried")
     plans = [(shared, min(_PODS, open_nodes), images), *([(alone, 1, ())] if alone else [])]
     for chosen, count, pulled in plans:
         name = f"trainchart-doctor-{secrets.token_hex(3)}"

@@ -106,7 +106,7 @@ def parse_status(text: bytes, run_id: str) -> Progress | None:
     except ValueError as error:
         raise ClusterError(f"the status of the leading pod cannot be read: {error}") from error
     if not isinstance(document, dict):
-        raise ClusterError("the status of the leading pod is no JSON object")
+        raise ClusterError("the status of the leading pod is not a JSON object")
     step = parse_whole(document.get("step"))
     if step is None or str(document.get("runId") or "") != run_id:
         return None

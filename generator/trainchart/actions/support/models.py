@@ -82,7 +82,7 @@ def load_model(spec: Path, strategy: str = "") -> LocatedModel:
     document = parse_document(text, file=str(spec), layer="model spec")
     if document.tree.get("kind") == CHART_KIND:
         raise SpecError(
-            f"{spec} is the spec of a chart of the family {document.tree.get('family')}, and not of a model",
+            f"{spec} is the spec of a chart of the family {document.tree.get('family')}, not of a model",
             hint="this command needs training code, which charts of families do not have",
         )
     return resolve_model(spec, text, document, project, read_packs(project), strategy)

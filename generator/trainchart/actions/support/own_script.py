@@ -48,7 +48,7 @@ class OwnCode:
                 return read_script(read_bytes(self.script), str(self.script), self._module, folder, strategy)
         except TookTooLong as error:
             raise ToolError(
-                f"{self.script} takes too long to read: it was given up after {READ_SECONDS:g} seconds",
+                f"{self.script} takes too long to read: trainchart gave up after {READ_SECONDS:g} seconds",
                 hint="look for constants that grow in each line, or thousands of flags; without --from-script, init "
                 "writes a spec to complete by hand",
             ) from error

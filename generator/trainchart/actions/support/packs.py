@@ -135,7 +135,7 @@ class _Reader:
             if known.sha256 != pack.sha256:
                 raise SpecError(
                     f"two packs are called {pack.name}: {known.title} and {pack.title}, named in {named_in}",
-                    hint="give one of them another name, or let all name the same one",
+                    hint="give one of them another name, or name the same one everywhere",
                 )
             return
         self._open.append(pack.name)

@@ -69,7 +69,7 @@ def recall_image_code(chart: Path, name: str, rendering: Rendering) -> FoundCode
 
 def _note(said: str, *, is_same: bool) -> Problem:
     """Return the note on a choice of code, and on whether its project holds the very chart that is run."""
-    doubt = "" if is_same else "; its project does not hold this chart, so the code may not fit"
+    doubt = "" if is_same else "; its project does not contain this chart, so the code may not fit"
     return Problem(said + doubt, hint="choose the code with --code FOLDER")
 
 

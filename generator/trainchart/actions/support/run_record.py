@@ -54,8 +54,8 @@ def keep_engine(kept: str, release: str) -> str:
     """
     if kept and kept not in OWN_CHOICES:
         raise ToolError(
-            f"the start of {release} before this one used the helm program {kept}",
-            hint=f"name the program that is to run now: --engine {shlex.quote(kept)}, or auto",
+            f"the previous start of {release} used the helm program {kept}",
+            hint=f"choose the program to use now: --engine {shlex.quote(kept)}, or auto",
         )
     return kept
 

@@ -167,7 +167,7 @@ def _find_shown(api: KubernetesApi, namespace: str, request: ViewerRequest, tell
     """
     names = tuple(dict.fromkeys(request.releases)) or _find_all(api, namespace)
     if len(names) > _MOST_RELEASES:
-        raise UsageError(f"{len(names)} releases, of at most {_MOST_RELEASES}", hint="name those to show")
+        raise UsageError(f"{len(names)} releases: at most {_MOST_RELEASES} can be shown", hint="name those to show")
     pods = api.list_objects(kubernetes_api.PODS, namespace)
     shown: list[ShownVolume] = []
     for name in names:
@@ -240,7 +240,7 @@ def _write_chart(target: Path, image: str, packs: tuple[Pack, ...]) -> Path:
         "kind": "Chart",
         "family": FAMILY,
         "name": FAMILY,
-        "description": "Made for one command.",
+        "description": "Created for one command.",
     }
     if image:
         spec["values"] = {"image": {"repository": image.partition("@")[0]}}

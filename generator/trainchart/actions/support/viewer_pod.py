@@ -152,7 +152,7 @@ class ViewerPod:
             place = f"-n {self.namespace} -l {INSTANCE_LABEL}={self.release}"
             raise NotInTime(
                 f"no pod of {self.release} has been ready for {_START_SECONDS:.0f} seconds",
-                hint=f"look at it while it starts: kubectl describe pod {place}",
+                hint=f"see how it starts: kubectl describe pod {place}",
             )
 
     def _find_refusal(self, events: list[Event]) -> str:
