@@ -102,11 +102,11 @@ def test_every_answer_is_told_in_words(webhook, settings, answer, words, tries):
     ("url", "words"),
     [
         ("", MISSING),
-        ("file:///etc/passwd", "what the Secret holds is no URL of http or https"),
-        ("http://[s3cr3t", "what the Secret holds is no URL of http or https"),
-        ("http://127.0.0.1:s3cr3t/", "what the Secret holds is no URL of http or https"),
+        ("file:///etc/passwd", "the Secret does not contain an http or https URL"),
+        ("http://[s3cr3t", "the Secret does not contain an http or https URL"),
+        ("http://127.0.0.1:s3cr3t/", "the Secret does not contain an http or https URL"),
         ("http://127.0.0.1:1/s3cr3t", "the webhook cannot be reached: Connection refused"),
-        ("http://127.0.0.1:1/s3 cr3t", "what the Secret holds is no URL of http or https"),
+        ("http://127.0.0.1:1/s3 cr3t", "the Secret does not contain an http or https URL"),
         ("http://s3cr3t.invalid/", "the webhook's host name cannot be resolved"),
     ],
 )

@@ -81,7 +81,7 @@ def test_links_that_repeat_folders_end(
 
 def test_an_export_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "none"), str(tmp_path / "models" / "1"), "sha256:" + "0" * 64]) == 1
-    assert "cannot take the export" in capsys.readouterr().err
+    assert "cannot fetch the export" in capsys.readouterr().err
     assert main([]) == 2
 
 
@@ -145,13 +145,13 @@ def test_a_list_with_files_elsewhere_is_refused(
     sums = {name: "0" * 64}
     (export / SUMS_FILE).write_text(dump_sums(sums))
     assert main([web, str(tmp_path / "models" / "1"), hash_content(sums)]) == 1
-    assert "names a file outside of the export" in capsys.readouterr().err
+    assert "names a file outside the export" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1/export", "http://[::1", "https://", "http://a b/c"])
 def test_an_address_without_an_export_is_said(address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([address, str(tmp_path / "models" / "1"), "sha256:" + "0" * 64]) == 1
-    assert "cannot take the export" in capsys.readouterr().err
+    assert "cannot fetch the export" in capsys.readouterr().err
 
 
 @pytest.mark.tensorflow

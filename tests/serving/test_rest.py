@@ -158,14 +158,14 @@ def test_wrong_paths_get_clear_errors(server: Running, method: str, path: str, s
         ("predict", {"signature_name": "no", "instances": [1]}, "'no' not found in signature def; the model has"),
         ("predict", {"signature_name": "pair", "instances": [1]}, "the model takes 2 inputs: give each by its name"),
         ("predict", {"signature_name": "pair", "inputs": {"a": [[1, 2]], "b": [1.5]}}, "input b: the values are not"),
-        ("predict", {"signature_name": "pair", "inputs": {"a": [[1, 2]], "b": [2**63]}}, "is outside of int64"),
+        ("predict", {"signature_name": "pair", "inputs": {"a": [[1, 2]], "b": [2**63]}}, "is out of range for int64"),
         ("predict", {"signature_name": "pair", "inputs": {"a": [[1, 2]], "b": [1, 2]}}, "different numbers of exam"),
         ("predict", {"signature_name": "reverse", "instances": [1]}, "number is neither a string nor"),
         ("predict", {"signature_name": "reverse", "instances": [{"b64": "*"}]}, "not a valid string"),
         ("predict", {"signature_name": "reverse", "instances": ["\ud800"]}, "not a valid string"),
         ("predict", {"signature_name": "reverse", "instances": ["a", ["b"]]}, "neither a string nor"),
         ("predict", {"signature_name": "spin", "instances": [0]}, "the shape is [1], but the model takes int32 []"),
-        ("predict", {"signature_name": "spin", "inputs": 2**31}, "is outside of int32"),
+        ("predict", {"signature_name": "spin", "inputs": 2**31}, "is out of range for int32"),
         ("predict", {"signature_name": "picky", "instances": [1, -1]}, "x must not be negative"),
         ("classify", {"examples": [{"x": 1.0}]}, "signature serving_default cannot classify"),
         ("classify", {"signature_name": "classify", "examples": []}, "at least one object"),
@@ -238,7 +238,7 @@ def test_readiness_means_that_the_model_answers(tmp_path: Path, half: Path) -> N
     (broken / "saved_model.pb").write_bytes(b"")
     with running(base, is_ready=False) as server:
         assert server.ask("GET", "/healthz").text == "ok\n"
-        hint = "has no folder that is named by a version"
+        hint = "has no folder named after a version"
         wait_until(lambda: hint in server.ask("GET", "/readyz").text, "the server has looked for versions")
         assert server.ask("GET", "/readyz").status == 503
         told = server.ask("GET", "/v1/models/half")

@@ -92,7 +92,7 @@ def test_an_unreadable_origin_is_replaced_while_nothing_is_lost(
     (mine.folder / "origin.json").write_bytes(content)
     assert mine.run() == 0
     assert read_origin(mine)["release"] == "exp-7"
-    assert "origin.json cannot be read and is written again" in caplog.text
+    assert "origin.json cannot be read and is rewritten" in caplog.text
     (mine.folder / "origin.json").write_bytes(content)
     assert mine.run(max_steps=60) == 0
     assert (mine.folder / "origin.json").read_bytes() == content

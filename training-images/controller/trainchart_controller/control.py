@@ -279,7 +279,7 @@ class Controller:
         for pod in pods:
             if pod.name not in self._foreign and not self._is_own(pod):
                 self._foreign.add(pod.name)
-                print_line(f"pod {pod.name} is ignored: no StatefulSet of this run made it")
+                print_line(f"pod {pod.name} is ignored: no StatefulSet of this run created it")
 
     def _read_events(self) -> None:
         """Read Events if that is possible: they only say why a pod does not run, so nothing waits for them."""

@@ -38,14 +38,14 @@ def render_metrics(release: str, view: RunView) -> str:
     families = [
         Family("trainchart_run_phase", "gauge", "1 for the current phase.", _phases(state)),
         Family(
-            "trainchart_run_phase_since_seconds", "gauge", "Unix time of the last change of phase.", [({}, state.since)]
+            "trainchart_run_phase_since_seconds", "gauge", "Unix time of the last phase change.", [({}, state.since)]
         ),
-        Family("trainchart_run_attempt", "gauge", "How often the pods were started together.", [({}, state.attempt)]),
+        Family("trainchart_run_attempt", "gauge", "Times that the pods were started together.", [({}, state.attempt)]),
         Family("trainchart_run_pods", "gauge", "Pods of a role: wanted, and running.", _pods(state)),
         Family(
             "trainchart_run_failures_total",
             "counter",
-            "Ends of the role's containers without a termination message.",
+            "Exits of the role's containers without a termination message.",
             [({"role": name}, role.failures) for name, role in state.roles.items()],
         ),
         Family(
@@ -60,17 +60,17 @@ def render_metrics(release: str, view: RunView) -> str:
         Family(
             "trainchart_run_incidents_total",
             "counter",
-            "What pods did not survive, since this controller started.",
+            "What ended pods since this controller started.",
             [({"cause": cause}, number) for cause, number in sorted(view.incidents.items())],
         ),
     ]
     if state.progress is not None and state.progress.step is not None:
         families.append(
-            Family("trainchart_run_step", "gauge", "Leading task's last step.", [({}, state.progress.step)])
+            Family("trainchart_run_step", "gauge", "Last step of the leading task.", [({}, state.progress.step)])
         )
     if state.verdict is not None:
         verdict = {"result": state.verdict.result, "cause": state.verdict.cause}
-        families.append(Family("trainchart_run_verdict", "gauge", "How the run has ended.", [(verdict, 1)]))
+        families.append(Family("trainchart_run_verdict", "gauge", "How the run ended.", [(verdict, 1)]))
     return dump_families(families, common)
 
 

@@ -58,7 +58,7 @@ class _Answer(NamedTuple):
     """Whether the next try may do better."""
 
 
-_NO_URL = _Answer("what the Secret holds is no URL of http or https")
+_NO_URL = _Answer("the Secret does not contain an http or https URL")
 
 
 class Notifier:

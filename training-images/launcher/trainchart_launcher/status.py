@@ -99,14 +99,19 @@ def render_metrics(status: Status, progress: Progress, peers: Sequence[WaitingPe
         Family(
             "trainchart_state_since_seconds",
             "gauge",
-            "Unix time of the last change of state.",
+            "Unix time of the last state change.",
             [({}, status.since)],
         ),
-        Family("trainchart_attempt", "gauge", "Start of the program in this pod, from 1.", [({}, status.attempt)]),
+        Family(
+            "trainchart_attempt",
+            "gauge",
+            "Number of this start of the program in the pod, from 1.",
+            [({}, status.attempt)],
+        ),
         Family(
             "trainchart_failures_total",
             "counter",
-            "Ends of the program through its own fault or a peer's.",
+            "Failures of the program, by its own fault or a peer's.",
             failures,
         ),
         Family("trainchart_peers_waiting", "gauge", "Peers that have not answered yet.", [({}, len(peers))]),
@@ -121,5 +126,5 @@ def render_metrics(status: Status, progress: Progress, peers: Sequence[WaitingPe
         families.append(Family("trainchart_examples_per_second", "gauge", "Last reported speed.", [({}, speed)]))
     if progress.metrics:
         numbers = [({"name": name}, number) for name, number in progress.metrics.items()]
-        families.append(Family("trainchart_metric", "gauge", "The program's own numbers.", numbers))
+        families.append(Family("trainchart_metric", "gauge", "Metrics that the program reports.", numbers))
     return dump_families(families, task)

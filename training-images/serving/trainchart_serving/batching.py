@@ -86,7 +86,7 @@ class Batcher:
             async with asyncio.timeout_at(deadline):
                 return await request.answer
         except TimeoutError as error:
-            raise ServingError(Code.DEADLINE_EXCEEDED, "the request's time was over before its answer") from error
+            raise ServingError(Code.DEADLINE_EXCEEDED, "the request timed out before its answer") from error
 
     def close(self) -> None:
         """Start no more calls."""

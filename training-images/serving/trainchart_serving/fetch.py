@@ -50,7 +50,7 @@ def _copy(source: Path, target: Path) -> None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
     for name in list_files(source):
         if not (source / name).is_file():
-            raise OSError(f"{source / name} is no file")
+            raise OSError(f"{source / name} is not a file")
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source / name, target / name)
 
@@ -66,7 +66,7 @@ def _download_listed(source: str, target: Path, content: str) -> None:
         for name in sums:
             path = PurePosixPath(name)
             if path.is_absolute() or ".." in path.parts:
-                raise ServingError(Code.DATA_LOSS, f"{SUMS_FILE} names a file outside of the export: {name[:80]!r}")
+                raise ServingError(Code.DATA_LOSS, f"{SUMS_FILE} names a file outside the export: {name[:80]!r}")
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             with _open(source, name) as answer, (target / name).open("wb") as file:
                 shutil.copyfileobj(answer, file)
@@ -121,9 +121,9 @@ def main(arguments: list[str]) -> int:
     try:
         fetch(source, Path(target), content)
     except (ServingError, OSError) as error:
-        print(f"error: cannot take the export {source.partition('?')[0]}: {error}", file=sys.stderr)
+        print(f"error: cannot fetch the export {source.partition('?')[0]}: {error}", file=sys.stderr)
         return 1
-    print(f"took the export {source.partition('?')[0]} with the content {content}")
+    print(f"fetched the export {source.partition('?')[0]} with the content {content}")
     return 0
 
 

@@ -82,7 +82,7 @@ def dump_prediction(outputs: Mapping[str, np.ndarray[Any, Any]], examples: int, 
         return json.dumps({"outputs": values}).encode()
     for name, array in outputs.items():
         if array.ndim == 0 or array.shape[0] != examples:
-            raise invalid(f"output {name} has no value for each of the {examples} instances: ask with inputs instead")
+            raise invalid(f"output {name} has no value for each of the {examples} instances: send inputs instead")
     written = {name: _write_array(name, array) for name, array in outputs.items()}
     if len(written) == 1:
         values = next(iter(written.values()))
@@ -133,7 +133,7 @@ def _make_array(spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
     if spec.dtype.kind in "iu":
         limits = np.iinfo(spec.dtype)
         if int(array.min()) < limits.min or int(array.max()) > limits.max:
-            raise invalid(f"input {spec.name}: a value is outside of {spec.type_name}")
+            raise invalid(f"input {spec.name}: a value is out of range for {spec.type_name}")
     with np.errstate(over="ignore"):  # what is too large for the type is Infinity
         return array.astype(spec.dtype)
 

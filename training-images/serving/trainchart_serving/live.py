@@ -176,7 +176,7 @@ class LiveModel:
         except OSError as error:
             self._say(f"cannot read {self._base}: {error.strerror or error}")
             return {}
-        hint = f"{self._base} has no folder that is named by a version, such as {self._base}/1"
+        hint = f"{self._base} has no folder named after a version, such as {self._base}/1"
         missing = sorted(set(self._policy.pinned) - found.keys())
         self._say(
             hint if not found else f"version {', '.join(map(str, missing))} is not in {self._base}" if missing else ""

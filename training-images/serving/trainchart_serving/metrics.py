@@ -22,7 +22,7 @@ class Metrics:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "trainchart_serving_requests",
-            "Requests answered, by the name of gRPC's status.",
+            "Requests answered, by gRPC status name.",
             ("protocol", "method", "code"),
             registry=self._registry,
         )
@@ -37,17 +37,17 @@ class Metrics:
             "trainchart_serving_requests_in_flight", "Requests without an answer yet.", registry=self._registry
         )
         self.queued = Gauge(
-            "trainchart_serving_queued_requests", "Requests that wait for a thread.", registry=self._registry
+            "trainchart_serving_queued_requests", "Requests waiting for a thread.", registry=self._registry
         )
         self._examples = Histogram(
             "trainchart_serving_batch_examples",
-            "Examples in one call of the model.",
+            "Examples in one model call.",
             buckets=_EXAMPLES,
             registry=self._registry,
         )
         self._call_seconds = Histogram(
             "trainchart_serving_model_call_duration_seconds",
-            "Time of one call of the model.",
+            "Duration of one model call.",
             buckets=_SECONDS,
             registry=self._registry,
         )
@@ -85,7 +85,7 @@ class _Versions:
             states.add_metric([str(status.version), status.state.name, status.content], 1)
         yield states
         loads = CounterMetricFamily(
-            "trainchart_serving_version_loads", "Loads of versions, by how they went.", labels=("result",)
+            "trainchart_serving_version_loads", "Loads of versions, by outcome.", labels=("result",)
         )
         for result, number in self._live.loads.items():
             loads.add_metric([result], number)

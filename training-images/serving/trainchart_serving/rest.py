@@ -100,7 +100,7 @@ class RestApi:
             return self._refuse(error)
         except ClientDisconnect:
             code = Code.CANCELLED
-            return self._refuse(ServingError(Code.CANCELLED, "the client has gone"))
+            return self._refuse(ServingError(Code.CANCELLED, "the client disconnected"))
         except Exception as error:
             code = Code.INTERNAL
             log.exception("a request of %s failed", method)

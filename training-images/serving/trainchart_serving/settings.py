@@ -76,22 +76,31 @@ def _make_parser() -> argparse.ArgumentParser:
     add("--model_name", required=True, help="name of the model in the API")
     add("--model_base_path", required=True, help="folder with a folder for each version, named by its number")
     add("--host", default="0.0.0.0", help="address to listen at")
-    add("--rest_api_port", type=_port, default=8501, help="port of REST, health and metrics; 0 takes a free one")
-    add("--port", type=_port, default=8500, help="port of gRPC; 0 takes a free one")
-    add("--latest_versions", type=_count, default=1, help="serve so many of the newest versions that load")
-    add("--version", type=_count, action="append", default=[], help="serve this version, whatever else there is")
-    add("--content", type=_content, action="append", default=[], metavar="VERSION=SHA256", help="hash it must have")
+    add("--rest_api_port", type=_port, default=8501, help="port of REST, health and metrics; 0 takes any free one")
+    add("--port", type=_port, default=8500, help="port of gRPC; 0 takes any free one")
+    add("--latest_versions", type=_count, default=1, help="serve this many of the newest versions that load")
+    add("--version", type=_count, action="append", default=[], help="serve only this version; repeatable")
+    add(
+        "--content", type=_content, action="append", default=[], metavar="VERSION=SHA256", help="hash that it must have"
+    )
     add("--file_system_poll_wait_seconds", type=_seconds, default=1.0, help="how often to look for versions")
-    add("--enable_batching", type=_switch, nargs="?", const=True, default=True, help="join requests")
+    add("--enable_batching", type=_switch, nargs="?", const=True, default=True, help="batch requests")
     add("--max_batch_size", type=_count, default=32, help="examples in one call of the model")
     add("--batch_timeout_micros", type=_whole, default=0, help="how long a request waits for others to join")
-    add("--num_batch_threads", type=_whole, default=0, help="calls of the model at once; 0: one for two CPUs")
+    add("--num_batch_threads", type=_whole, default=0, help="model calls at once; 0: one per two CPUs")
     add("--max_enqueued_requests", type=_count, default=1000, help="requests that may wait; others get 503")
     add("--max_request_bytes", type=_count, default=16 * 2**20, help="size of a request; larger ones get 413")
-    add("--rest_api_timeout_in_ms", type=_count, default=30000, help="time for the answer of REST")
-    add("--enable_serialization_as_tensor_content", type=_switch, nargs="?", const=True, default=False, help="pack")
-    add("--drain_delay_seconds", type=_seconds, default=5.0, help="after SIGTERM, accept requests for so long")
-    add("--drain_timeout_seconds", type=_seconds, default=30.0, help="then wait for those under way for so long")
+    add("--rest_api_timeout_in_ms", type=_count, default=30000, help="time limit of a REST answer")
+    add(
+        "--enable_serialization_as_tensor_content",
+        type=_switch,
+        nargs="?",
+        const=True,
+        default=False,
+        help="pack tensors",
+    )
+    add("--drain_delay_seconds", type=_seconds, default=5.0, help="how long to accept requests after SIGTERM")
+    add("--drain_timeout_seconds", type=_seconds, default=30.0, help="then how long to wait for those in flight")
     return parser
 
 

@@ -54,7 +54,7 @@ def _send_zeros(model: Model, signature: Signature, examples: int) -> None:
         if error.code not in _REFUSALS:
             raise ServingError(error.code, f"signature {signature.name} does not answer: {error}") from error
         # An empty string is not a picture: the model works, and cannot be warmed up like this.
-        log.warning("signature %s refuses a request of zeros, so bring requests as %s", signature.name, WARMUP_FILE)
+        log.warning("signature %s refuses a request of zeros, so provide requests as %s", signature.name, WARMUP_FILE)
 
 
 def _read_requests(model: Model, path: Path) -> Iterator[tuple[Signature, Arrays]]:

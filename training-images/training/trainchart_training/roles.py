@@ -99,7 +99,7 @@ def _guard(training: Training, settings: Hyperparameters, place: Place) -> int:
 
             log.info("data is damaged, looking for the file: %s", describe_error(error))
             file = find_damaged_file()
-            what = f"the training data is damaged: {file}" if file else "what is read is damaged"
+            what = f"the training data is damaged: {file}" if file else "the data that is read is damaged"
             log.error("error: %s: %s: %s", place, what, describe_error(error))
             return EXIT_FAILED
         traceback.print_exc()

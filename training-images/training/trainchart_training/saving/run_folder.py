@@ -199,7 +199,7 @@ class RunFolder:
             log.warning("cannot read %s, so whose checkpoints these are is not known", self._path)
             return
         if is_damaged:
-            log.warning("%s cannot be read and is written again", self._path)
+            log.warning("%s cannot be read and is rewritten", self._path)
         self._pending = replace(self._mine, created_at=_now())
 
     def _write(self, origin: Origin) -> None:
