@@ -32,6 +32,22 @@ def parse_json(
         raise
 
 
+def is_same(one: Any, other: Any) -> bool:
+    """Say whether two values are the same in JSON and YAML: to Python's `==`, true is 1."""
+    if one is other:
+        return True
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return len(one) == len(other) and all(key in other and is_same(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def encode_value(value: Any) -> str:
+    """Return a text of a value that no other value has."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+
+
 def _refuse(constant: str) -> Any:
     raise ValueError(f"it holds {constant}, which is not JSON")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from trainchart.json_documents import parse_json, resolve_reference
+from trainchart.json_documents import encode_value, is_same, parse_json, resolve_reference
 
 ROOT: dict[str, Any] = {
     "properties": {"env": {"$ref": "#/$defs/a~1b"}, "self": {"$ref": "#/properties/self"}},
@@ -64,3 +66,23 @@ def test_references_are_not_followed_on_and_on() -> None:
 def test_a_number_of_thousands_of_digits_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^it holds a number of too many digits$"):
         parse_json(b"[" + b"9" * 5000 + b"]")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "1", "a"]),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from("ab"), below, max_size=2),
+    max_leaves=6,
+)
+
+
+@given(VALUES, VALUES)
+def test_values_are_the_same_where_their_texts_are(one: Any, other: Any) -> None:
+    assert is_same(one, other) == (encode_value(one) == encode_value(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [(1, True, False), ([0], [False], False), ({"a": {"b": 1}}, {"a": {"b": True}}, False), (1, 1.0, True)],
+)
+def test_truth_values_are_no_numbers(one: Any, other: Any, expected: bool) -> None:
+    assert is_same(one, other) == expected

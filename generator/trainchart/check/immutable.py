@@ -11,6 +11,7 @@ from typing import Any
 from trainchart.check.objects import mapping_at
 from trainchart.check.pod_templates import kubernetes_kind
 from trainchart.helm.rendering import Manifest
+from trainchart.json_documents import is_same
 from trainchart.quantities import parse_quantity
 
 _FIXED: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -100,5 +101,5 @@ def find_differences(where: str, old: Any, new: Any) -> Iterator[tuple[str, Any,
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for number, (before, after) in enumerate(zip(old, new, strict=True)):
             yield from find_differences(f"{where}[{_name_entry(before, after) or number}]", before, after)
-    elif old != new:
+    elif not is_same(old, new):
         yield where, old, new

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from trainchart.json_documents import encode_value
 
 _WIDTH = 60
 
@@ -35,7 +36,7 @@ def find_changed_defaults(
         before, after = old.get(key), new.get(key)
         if _may_hold_keys(before) and _may_hold_keys(after) and (before or after):
             yield from find_changed_defaults(before or {}, after or {}, without=without, above=path)
-        elif _encode(before) != _encode(after):
+        elif encode_value(before) != encode_value(after):
             yield DefaultChange(path, before, after)
 
 
@@ -43,11 +44,6 @@ def _may_hold_keys(value: Any) -> bool:
     return value is None or isinstance(value, Mapping)
 
 
-def _encode(value: Any) -> str:
-    """Return what tells two values apart, as `==` does not: true and 1 are equal in Python."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-
-
 def _spell(value: Any) -> str:
-    text = "nothing" if value is None else _encode(value)
+    text = "nothing" if value is None else encode_value(value)
     return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}…"

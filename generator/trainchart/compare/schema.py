@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.check.objects import mapping_at
-from trainchart.json_documents import resolve_reference
+from trainchart.json_documents import encode_value, is_same, resolve_reference
 
 _IGNORED = {"description", "title", "default", "examples", "$comment", "$schema", "$defs", "deprecated", "format"}
 _BELOW = {"properties", "items", "additionalProperties", "propertyNames", "required", "type", "enum", "$ref"}
@@ -63,7 +63,8 @@ def _share_definitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     text = repr(new)
     references = _REFERENCE.findall(text)
     return len(references) == text.count("'$ref'") and all(
-        resolve_reference({"$ref": each}, old) == resolve_reference({"$ref": each}, new) for each in set(references)
+        is_same(resolve_reference({"$ref": each}, old), resolve_reference({"$ref": each}, new))
+        for each in set(references)
     )
 
 
@@ -84,7 +85,7 @@ class _Comparison:
                 return
             self.visited.add(references)
         old, new = resolve_reference(old, self.old_root), resolve_reference(new, self.new_root)
-        if old == new and (self.same_definitions or "'$ref'" not in repr(old)):
+        if is_same(old, new) and (self.same_definitions or "'$ref'" not in repr(old)):
             return
         if not isinstance(old, Mapping) or not isinstance(new, Mapping):
             yield from _compare_words(path, old, new)
@@ -132,7 +133,7 @@ class _Comparison:
         ):
             for before, after in zip(old, new, strict=True):
                 yield from self.compare(path, before, after)
-        elif old == new:
+        elif is_same(old, new):
             return
         elif (
             key in _LOWER | _UPPER
@@ -170,14 +171,19 @@ def _compare_types(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) ->
 
 def _compare_choices(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KeyChange]:
     before, after = old.get("enum"), new.get("enum")
-    if before == after or (
-        isinstance(before, list) and isinstance(after, list) and sorted(map(str, before)) == sorted(map(str, after))
-    ):
+    if is_same(before, after):
         return
-    is_wider = after is None or (
-        isinstance(before, list) and isinstance(after, list) and all(choice in after for choice in before)
-    )
+    is_wider = after is None
+    if isinstance(before, list) and isinstance(after, list):
+        if _are_all_in(before, after) and _are_all_in(after, before):
+            return
+        is_wider = _are_all_in(before, after)
     yield KeyChange(path, Turn.widened if is_wider else Turn.narrowed, f"choices {_said(before)} → {_said(after)}")
+
+
+def _are_all_in(some: list[Any], others: list[Any]) -> bool:
+    known = set(map(encode_value, others))
+    return all(encode_value(choice) in known for choice in some)
 
 
 def _required(schema: Mapping[str, Any]) -> set[str]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from trainchart.helm.manifests import split_by_source
 from trainchart.helm.rendering import ReleaseTexts
+from trainchart.json_documents import is_same
 from trainchart.kubernetes_yaml import dump_mapping, parse_objects
 from trainchart_runtime.contract import REPLICAS_ANNOTATION
 
@@ -149,16 +150,17 @@ class _Merge:
         return merged
 
     def _values(self, base: Any, theirs: Any, ours: Any, path: tuple[str, ...]) -> Any:
-        if theirs == base:
+        if is_same(theirs, base):
             return ours
-        if theirs == ours:
+        if is_same(theirs, ours):
             return theirs
         maps = _as_maps(base, theirs, ours)
         if maps is not None:
             merged = self.mappings(*maps, path)
             return merged if isinstance(theirs, Mapping) else list(merged.values())
-        (self.kept if ours == base else self.conflicts).append(_say(path))
-        return theirs if ours == base else ours
+        is_unchanged = is_same(ours, base)
+        (self.kept if is_unchanged else self.conflicts).append(_say(path))
+        return theirs if is_unchanged else ours
 
 
 def _as_maps(base: Any, theirs: Any, ours: Any) -> tuple[_Map, _Map, _Map] | None:

@@ -170,3 +170,9 @@ def test_names_that_end_in_a_hash_are_not_gone() -> None:
         rendering(named("exp-cluster-ffffffff"), named("exp-other"), SERVICE),
     )
     assert list(removed_names({"": changes})) == ["ConfigMap exp-lost"]
+
+
+def test_a_number_that_becomes_a_truth_value_is_a_change() -> None:
+    before, after = ({"apiVersion": "a/v1", "kind": "Foo", "metadata": {"name": "a"}, "level": x} for x in (1, True))
+    (change,) = find_changes(rendering(before), rendering(after))
+    assert [field.path for field in change.fields] == ["level"]

@@ -164,3 +164,12 @@ def test_only_helm_4_is_given_sources_as_annotations(marks_sources: bool) -> Non
     marks = [(each["metadata"].get("annotations") or {}).get(SOURCE_ANNOTATION) for each in documents]
     assert marks == [source if marks_sources else None for source, _ in carried.objects]
     assert "# Source: a/templates/Job.yaml\n" in text
+
+
+def test_a_number_that_becomes_a_truth_value_is_kept() -> None:
+    rendered, changed = (
+        {"apiVersion": "a/v1", "kind": "Foo", "metadata": {"name": "a"}, "level": x} for x in (1, True)
+    )
+    carried = carry_over(as_texts([rendered]), as_texts([changed]), as_texts([rendered]), "team-a")
+    assert carried.kept == ("Foo a: level",)
+    assert carried.objects[0][1]["level"] is True
