@@ -76,7 +76,7 @@ env:
 {{- end -}}
 {{- end -}}
 
-{{- /* Ready is who has answered a request, or, of TensorFlow Serving, has loaded the version. */}}
+{{- /* A server is ready when it has answered a request or, for TensorFlow Serving, loaded the version. */}}
 {{- define "<%= name %>.probes" -}}
 {{- $model := printf "/v1/models/%s" .model.name -}}
 {{- $version := printf "%s/versions/%s/metadata" $model (include "<%= name %>.number" .model.version) -}}

@@ -9,7 +9,7 @@ imagePullSecrets:
 serviceAccountName: {{ .context.Values.serviceAccountName | quote }}
 automountServiceAccountToken: false
 enableServiceLinks: false
-# What has begun is answered: first the pod leaves the Service everywhere, then the server ends its requests.
+# Requests that have begun are answered: first the pod leaves the Service everywhere, then the server ends its requests.
 terminationGracePeriodSeconds: {{ add 10 (int .context.Values.drainSeconds) }}
 securityContext:
   runAsNonRoot: true

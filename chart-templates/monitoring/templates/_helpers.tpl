@@ -1,4 +1,4 @@
-{{- /* YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and of NEL it makes a space. */}}
+{{- /* YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and turns NEL into a space. */}}
 {{- define "<%= name %>.yaml" -}}
 {{- $yaml := toYaml . -}}
 {{- if or (not $yaml) (contains "\u0085" (toJson .)) -}}
@@ -21,7 +21,7 @@ labels:
   {{- include "<%= name %>.yaml" (merge $own .labels) | nindent 2 }}
 {{- end -}}
 
-{{- /* "true" where the objects of the Prometheus operator are to be made. */}}
+{{- /* "true" where the objects of the Prometheus operator are created. */}}
 {{- define "<%= name %>.hasOperator" -}}
 {{- $found := and (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/PodMonitor") (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/PrometheusRule") -}}
 {{- if or (eq .Values.prometheusOperator "always") (and (eq .Values.prometheusOperator "auto") $found) }}true{{ end -}}

@@ -16,7 +16,7 @@ imagePullSecrets:
 {{- $tolerations := .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
 {{- if or $tolerations .patienceSeconds }}
 tolerations:
-  {{- /* A node that does not answer for so long has lost the pod. */}}
+  {{- /* A node that does not answer for this long has lost the pod. */}}
   {{- with .patienceSeconds }}
   - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: {{ . }}}
   - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: {{ . }}}

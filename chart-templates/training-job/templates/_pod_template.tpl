@@ -11,7 +11,7 @@ metadata:
 <% endblock %>
 spec:
   {{- if and .context.Values.run.queue .context.Values.run.controller.enabled }}
-  # The run controller takes it away when the queue has room for all pods.
+  # The run controller removes it when the queue has room for all pods.
   schedulingGates:
     - name: trainchart/queue
   {{- end }}

@@ -88,7 +88,7 @@ A variable that refers to something unknown is refused; with "drops" it is left 
 {{- end }}
 {{- end -}}
 
-{{- /* Append a variable to the entries of "state", behind those that it refers to: (dict "state" … "name" … "path" open-names). */}}
+{{- /* Append a variable to the entries of "state", after those that it refers to: (dict "state" … "name" … "path" open-names). */}}
 {{- define "mnist-classic.placeVariable" -}}
 {{- $state := .state -}}
 {{- $name := .name -}}

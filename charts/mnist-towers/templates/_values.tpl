@@ -12,8 +12,8 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- end -}}
 
 {{- /*
-YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and the whole block would be missing; of
-NEL it makes a space.
+YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and the whole block would be missing; it
+turns NEL into a space.
 */}}
 {{- define "mnist-towers.yaml" -}}
 {{- $yaml := toYaml . -}}

@@ -18,7 +18,7 @@ nodeSelector:
 {{- $tolerations := .settings.tolerations | default .context.Values.tolerations }}
 {{- if or $tolerations .patienceSeconds }}
 tolerations:
-  {{- /* A node that does not answer for so long has lost the pod. */}}
+  {{- /* A node that does not answer for this long has lost the pod. */}}
   {{- with .patienceSeconds }}
   - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: {{ . }}}
   - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: {{ . }}}

@@ -9,7 +9,7 @@ metadata:
   {{- end }}
 spec:
   {{- if and .context.Values.run.queue .context.Values.run.controller.enabled }}
-  # The run controller takes it away when the queue has room for all pods.
+  # The run controller removes it when the queue has room for all pods.
   schedulingGates:
     - name: trainchart/queue
   {{- end }}
