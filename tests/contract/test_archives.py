@@ -77,6 +77,23 @@ def pax(kind: bytes, content: bytes) -> bytes:
     return checked(info.tobuf(tarfile.USTAR_FORMAT)) + content + padding
 
 
+def padded_with(header: bytes, size: int, more: bytes) -> bytes:
+    """An extended header of so many bytes with more in its padding, behind what its size says."""
+    end = BLOCK + size
+    return header[:end] + more[: len(header) - end] + header[end + len(more) :]
+
+
+def two_names(seen: str, hidden: str) -> bytes:
+    content, more = a_record("path", f"mnist/{seen}"), a_record("path", f"mnist/{hidden}")
+    return padded_with(pax(b"x", content), len(content), more)
+
+
+def long_name(name: str, size: int) -> bytes:
+    info = tarfile.TarInfo("././@LongLink")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, size
+    return checked(info.tobuf(tarfile.GNU_FORMAT)) + f"mnist/{name}".encode().ljust(BLOCK, b"\0")
+
+
 def without_end(tar: bytes) -> bytes:
     content = tar.rstrip(b"\0")
     return content + b"\0" * (-len(content) % BLOCK)
@@ -114,6 +131,12 @@ ATTACKS: dict[str, Callable[[], bytes]] = {
         + pax(b"x", a_record("path", "mnist/CHANGELOG.md"))
         + pax(b"g", a_record("comment", "0" * 40))
         + USTAR[FAR:]
+    ),
+    "a name in the padding of another": lambda: gzip.compress(
+        USTAR[:FAR] + two_names("templates/evil.yaml", "CHANGELOG.md") + USTAR[FAR:]
+    ),
+    "a long name that ends in the padding": lambda: gzip.compress(
+        USTAR[:FAR] + long_name("templates/networkpolicy.yaml", len("mnist/templates/net")) + USTAR[FAR:]
     ),
     "a size beside the size": lambda: gzip.compress(USTAR[:FAR] + pax(b"x", a_record("size", "0")) + USTAR[FAR:]),
     "a device number in the wrong base": lambda: gzip.compress(patched(USTAR, "templates/a.yaml", 329, b"\x81")),
@@ -201,10 +224,12 @@ ATTRIBUTE = st.tuples(
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(ATTRIBUTE, min_size=1, max_size=2))
-def test_extended_attributes_are_read_as_helm_does_or_refused(attributes: list[tuple[str, str]]) -> None:
-    content = b"".join(a_record(key, value) for key, value in attributes)
-    require_same_reading(USTAR[:FAR] + pax(b"x", content) + USTAR[FAR:])
+@given(st.lists(ATTRIBUTE, min_size=1, max_size=2), st.lists(ATTRIBUTE, max_size=1))
+def test_extended_attributes_are_read_as_helm_does_or_refused(
+    attributes: list[tuple[str, str]], hidden: list[tuple[str, str]]
+) -> None:
+    content, more = (b"".join(a_record(key, value) for key, value in each) for each in (attributes, hidden))
+    require_same_reading(USTAR[:FAR] + padded_with(pax(b"x", content), len(content), more) + USTAR[FAR:])
 
 
 def require_same_reading(tar: bytes) -> None:

@@ -97,8 +97,12 @@ def _walk(tar: bytes) -> Iterator[tuple[_Header, bytes]]:
         content = tar[offset : offset + header.size]
         if len(content) < header.size:
             break
+        end = offset + -(-header.size // _BLOCK) * _BLOCK
+        if header.kind not in _KINDS and any(tar[offset + header.size : end]):
+            # Python reads names and attributes up to the end of the block, Go as far as the size says.
+            raise _refuse(header, "has data after its end")
         yield header, content
-        offset += -(-header.size // _BLOCK) * _BLOCK
+        offset = end
     rest = tar[offset:]
     if len(rest) < 2 * _BLOCK or any(rest):
         raise ToolError("the archive is truncated, or has data after its end", hint="fetch or pack it again")
