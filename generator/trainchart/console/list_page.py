@@ -72,7 +72,7 @@ def describe_staleness(error: str, read_at: float) -> str:
     """Return what to say about something that cannot be read now; empty where it can."""
     if not error:
         return ""
-    known = f"The page shows the state of {describe_time(read_at)}." if read_at else "Nothing is known yet."
+    known = f"The page shows the state as of {describe_time(read_at)}." if read_at else "Nothing is known yet."
     return f"{error}. {known}"
 
 

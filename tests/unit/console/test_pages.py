@@ -42,7 +42,7 @@ def test_a_cluster_that_is_away_keeps_its_rows_and_says_so() -> None:
     html = PAGES.list_group(CLUSTER, view).html
     assert "exp-7" in html
     assert "Not up to date" in html
-    assert "no answer from the cluster. The page shows the state of 2027-01-15 08:00:00 UTC." in html
+    assert "no answer from the cluster. The page shows the state as of 2027-01-15 08:00:00 UTC." in html
 
 
 def test_only_rows_that_changed_are_sent_again() -> None:

@@ -175,7 +175,7 @@ class Console:
 
     async def _not_found(self, request: Request, error: Exception) -> Response:
         del request, error
-        return HTMLResponse(self._pages.refusal("No such page", "The console has no page with this address."), 404)
+        return HTMLResponse(self._pages.refusal("No such page", "The console has no page at this address."), 404)
 
     async def _failed(self, request: Request, error: Exception) -> Response:
         del request, error  # the server prints it

@@ -42,7 +42,7 @@ function connect() {
   source.addEventListener("parts", (event) => replaceParts(JSON.parse(event.data)));
   source.addEventListener("curves", (event) => drawCurves(JSON.parse(event.data)));
   source.addEventListener("error", () => {
-    if (source.readyState === EventSource.CLOSED) say("lost", "signed out: load the page again");
+    if (source.readyState === EventSource.CLOSED) say("lost", "signed out: reload the page");
     else say("lost", "no connection to the console: trying again");
   });
 }
