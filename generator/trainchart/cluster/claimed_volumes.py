@@ -53,10 +53,10 @@ def _describe_absence(claim: Object, volume: str) -> str:
     if section(claim, "status").get("phase") == _LOST:
         return (
             f"the volume {volume} of the claim {name_of(claim)} no longer exists: if its storage does, an "
-            "administrator can make a volume of that name for it again; otherwise the data is lost, and the claim must "
-            "be deleted and created again, empty"
+            "administrator can create a volume of that name for it; otherwise the data is lost, and the claim must be "
+            "deleted and created again, empty"
         )
     return (
         f"the claim {name_of(claim)} asks for the volume {volume}, which does not exist: correct volumeName in a new "
-        "claim, or have an administrator make that volume"
+        "claim, or have an administrator create it"
     )

@@ -24,7 +24,7 @@ def find_missing_rights(report: Report, account: str, objects: dict[str, Objects
     others made for it, as extraManifests may, have names of their own.
     """
     release = report.key.release
-    cure = f"{describe_rollback(report)} brings it back"
+    cure = f"{describe_rollback(report)} restores it"
     every = [each for found in objects.values() for each in listed(found)]
     if report.is_over or not any(is_controllers(each) and label(each, INSTANCE_LABEL) == release for each in every):
         return

@@ -132,7 +132,7 @@ def describe_earlier_image(report: Report, sets: Iterable[Object], records: Obje
             number, release = _revision(record), f"{report.key.release} {_revision(record)} -n {report.key.namespace}"
             yield (
                 f"revision {number} of the release has the image {before}, and {image} came later: helm rollback "
-                f"{release} brings revision {number} back, its other values too. Or helm upgrade with an image that "
+                f"{release} restores revision {number}, its other values too. Or helm upgrade with an image that "
                 "was pushed"
             )
             return

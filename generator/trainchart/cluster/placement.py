@@ -64,7 +64,7 @@ def _describe_tie(pod: Object, message: str, nodes: Sequence[str] = (), closed: 
     begin = f"a volume of {name_of(pod)} ({claims}) can be reached from {which}, and these"
     places = "" if nodes else ". kubectl describe pv names the nodes, or their zone"
     if closed:
-        return f"{begin} have no room or are closed: {list_names(list(closed.values()))}; else {_ADVICE}"
+        return f"{begin} have no room or are closed: {list_names(list(closed.values()))}; otherwise {_ADVICE}"
     if not nodes and any(words in message for words in _CLOSED):
         return f"{begin} are closed or have no room: {_SEE_NODES}; where it is open: {_ADVICE}{places}"
     return f"{begin} have no room: {_ADVICE}{places}"

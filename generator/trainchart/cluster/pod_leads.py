@@ -218,7 +218,7 @@ def _name_proxies(spec: Object) -> Iterator[str]:
     if found:
         yield (
             f"A proxy may be in the way ({'; '.join(found[:_SHOWN])}): with http_proxy or https_proxy, its name "
-            "must resolve, and no_proxy must name what is not to go through it, such as .svc,.cluster.local."
+            "must resolve, and no_proxy must name what must not use it, such as .svc,.cluster.local."
         )
 
 

@@ -186,7 +186,7 @@ def _find_unheard(
     yield (
         f"{words}: its run controller cannot act. kubectl logs "
         f"job/{controller.job} {place} says why; if a request was forbidden, its Role or RoleBinding was changed: "
-        f"{describe_rollback(report)} brings it back"
+        f"{describe_rollback(report)} restores it"
     )
 
 

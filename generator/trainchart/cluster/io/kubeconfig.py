@@ -129,7 +129,7 @@ def _select(config: Mapping[str, Any], wanted: str, files: list[Path]) -> Entry:
     for kind in ("cluster", "user"):
         reference = str(context.get(kind) or "")
         if reference and reference not in config[kind]:
-            raise ClusterError(f"the context {name!r} names the {kind} {reference!r}, which {where} does not hold")
+            raise ClusterError(f"the context {name!r} names the {kind} {reference!r}, which {where} does not contain")
         found[kind] = config[kind].get(reference, {})
         for key in _NOT_SUPPORTED[kind]:
             if found[kind].get(key):

@@ -247,7 +247,7 @@ def refuse_damaged(folder: Path) -> None:
 def damaged_record(folder: Path) -> ToolError:
     """Return the error for a run whose record cannot be read."""
     return ToolError(
-        f"{folder / RUN_FILE} is damaged: it does not hold the record of a run",
+        f"{folder / RUN_FILE} is damaged: it does not contain the record of a run",
         hint=f"keep what you need of {folder / 'claims'}, then remove {folder}, or choose another --release",
     )
 
