@@ -51,6 +51,7 @@ time.time = behind
 """Python's start-up runs it in launcher and program."""
 SLOW_CLOCK_FOLDER = "/slow-clock"
 SLEEP = ["python3", "-c", "import signal; signal.pause()"]
+BUSY = ["python3", "-c", "while True: pass"]
 ROOMY = {"requests.cpu": "64", "requests.memory": "64Gi", "requests.nvidia.com/gpu": "1k", "pods": "200"}
 
 
@@ -86,6 +87,11 @@ def make_init(command: str) -> dict[str, Any]:
 
 CASES = {
     # Those that wait for a deadline come first, and wait while the others are installed.
+    "throttled": Case(
+        "active-deadline",
+        r"^not finished after 120 s; throttled-digits-worker-0 was .*: its CPU limit is 20m \[cpu-throttled\]$",
+        values={"run": {"activeDeadline": 120}, **worker(command=BUSY, cpu="20m", cpuLimit="")},
+    ),
     "deadline": Case(
         "active-deadline",
         "^not finished after 30 s$",

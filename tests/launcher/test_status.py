@@ -55,6 +55,7 @@ def test_status_of_a_running_program(running):
         "memoryKill": "",
         "memoryKilledAt": 0.0,
         "silentStorage": "",
+        "cpuThrottling": None,
         "lastCause": "",
         "lastError": "",
         "ended": 0,

@@ -47,15 +47,7 @@ from trainchart.reports.report import (
     RoleReport,
     TrainingKey,
 )
-from trainchart_runtime.causes import (
-    CHILD_KILLED,
-    NOT_A_NUMBER,
-    PEER_LOST,
-    PEER_MISSING,
-    PEER_UNRESOLVABLE,
-    SLOW_TASK,
-    STORAGE_SILENT,
-)
+from trainchart_runtime.causes import PEER_LOST, PEER_MISSING, PEER_UNRESOLVABLE
 from trainchart_runtime.cluster import CHIEF, WORKER, Cluster, deciding_tasks
 from trainchart_runtime.pod_causes import CHANGE_REFUSED, OBJECT_MISSING, QUEUE_CLOSED, QUEUE_UNUSABLE, QUEUED
 from trainchart_runtime.pod_problems import parse_event
@@ -72,11 +64,9 @@ from trainchart_runtime.run.state import (
     Verdict,
 )
 from trainchart_runtime.run.verdict import explain_failure, explain_success, find_failures
+from trainchart_runtime.running_causes import RUNNING_CAUSES
 
-_TOLD_BY_LAUNCHERS = tuple(
-    cause.name
-    for cause in (PEER_LOST, PEER_MISSING, PEER_UNRESOLVABLE, NOT_A_NUMBER, SLOW_TASK, CHILD_KILLED, STORAGE_SILENT)
-)
+_TOLD_BY_LAUNCHERS = tuple(cause.name for cause in (PEER_LOST, PEER_MISSING, PEER_UNRESOLVABLE, *RUNNING_CAUSES))
 """Problems of pods that run, which the run controller's record alone knows."""
 
 _TOLD_BY_CONTROLLER = tuple(

@@ -638,7 +638,7 @@ def test_refused_change_is_named_while_the_run_stops() -> None:
     assert f"  {words}" in lines
 
 
-@pytest.mark.parametrize("cause", ["not-a-number", "slow-task", "child-killed", "storage-silent"])
+@pytest.mark.parametrize("cause", ["not-a-number", "slow-task", "cpu-throttled", "child-killed", "storage-silent"])
 def test_what_reports_show_of_running_pods_is_a_problem(cause: str) -> None:
     problem = {"subject": "exp1-mnist-worker-1", "node": "node1", "cause": cause, "message": "NaN: loss", "since": NOW}
     record = make_record(make_state("Running", problems=[problem]))

@@ -22,6 +22,7 @@ from trainchart_runtime.pod_causes import (
     QUOTA_EXCEEDED,
 )
 from trainchart_runtime.run.state import FAILED, STARTING, Verdict
+from trainchart_runtime.running_causes import CPU_THROTTLED
 
 KEY = TrainingKey("team-a", "exp1", "mnist")
 JOB = "Job exp1-mnist-controller-1"
@@ -139,3 +140,12 @@ def test_notes_precede_what_to_do_about_a_failure() -> None:
     outcome = Verdict(FAILED, NOW, "killed", "It was killed.", "Read on.", pod=WORKER)
     lines = why_lines(dataclasses.replace(report_of(remarks=(NOTE,)), phase=FAILED, outcome=outcome))
     assert lines_with(lines, NOTE) < lines_with(lines, "What to do next: ")
+
+
+def test_throttled_pods_are_named_with_the_value_to_raise() -> None:
+    words = "throttled for more than half of the last minute: its CPU limit is 20m"
+    report = report_of(ReportedProblem(WORKER, CPU_THROTTLED.name, words))
+    for lines in (why_lines(report), status_lines(report)):
+        [head], [message], [advice] = (lines_with(lines, part) for part in ("[cpu-throttled]", words, "  next: "))
+        assert head < message < advice
+        assert "Raise roles.worker.cpuLimit, or roles.worker.cpu where that is empty" in lines[advice]

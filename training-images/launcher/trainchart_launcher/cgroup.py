@@ -1,4 +1,4 @@
-"""What the kernel did to this container for memory, and what the container uses.
+"""What the kernel did to this container for memory and CPU, and what the container uses.
 
 Read-only, and both versions of cgroups. Where nothing can be read nothing is known, and a kill stays a kill.
 """
@@ -33,7 +33,19 @@ _V1 = _Layout(
     "total_inactive_file",
 )
 _V2 = _Layout("/sys/fs/cgroup", "memory.events", "memory.max", "memory.current", "inactive_file")
-_V1_CPU = "/sys/fs/cgroup/cpuacct"
+_V1_CPU = "/sys/fs/cgroup/cpu"
+_V1_USED_CPU = "/sys/fs/cgroup/cpuacct"
+
+
+class CpuPeriods(NamedTuple):
+    """How the kernel holds a container to its CPU limit: in each period it may use so much CPU time, then it stops."""
+
+    throttled: int
+    """Periods in which it was stopped, since the container began."""
+    seconds: float
+    """Of one period."""
+    limit: float
+    """CPUs."""
 
 
 class MemoryKills:
@@ -85,19 +97,33 @@ def read_cpu_seconds() -> Optional[float]:
             used = _find_number(_read(f"{folder}/cpu.stat"), "usage_usec")
             if used is not None:
                 return used / 1e6
-    for folder in _cpu_folders():
+    for folder in _list_v1_folders("cpuacct", _V1_USED_CPU):
         used = _parse_number(_read(f"{folder}/cpuacct.usage"))
         if used is not None:
             return used / 1e9
     return None
 
 
-def _cpu_folders() -> Iterator[str]:
+def read_cpu_periods() -> Optional[CpuPeriods]:
+    """Return how the container is held to its CPU limit; None without a limit, or where it cannot be read."""
+    v2 = [(folder, ("cpu.max",)) for folder, layout in _candidates() if layout is _V2]
+    v1 = [(folder, ("cpu.cfs_quota_us", "cpu.cfs_period_us")) for folder in _list_v1_folders("cpu", _V1_CPU)]
+    for folder, names in (*v2, *v1):
+        throttled = _find_number(_read(f"{folder}/cpu.stat"), "nr_throttled")
+        if throttled is not None:
+            words = " ".join(_read(f"{folder}/{name}") for name in names).split()
+            # Without a limit, the quota is "max", or -1 in version 1.
+            quota, period = map(_parse_number, words) if len(words) == 2 else (None, None)
+            return CpuPeriods(throttled, period / 1e6, quota / period) if quota and period else None
+    return None
+
+
+def _list_v1_folders(controller: str, root: str) -> Iterator[str]:
     for line in _read("/proc/self/cgroup").splitlines():
         controllers, _, path = line.partition(":")[2].partition(":")
-        if "cpuacct" in controllers.split(","):
-            yield os.path.normpath(_V1_CPU + path)
-            yield _V1_CPU
+        if controller in controllers.split(","):
+            yield os.path.normpath(root + path)
+            yield root
 
 
 def _find_number(text: str, wanted: str) -> Optional[int]:

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import time
-from typing import Mapping, Sequence
+from typing import Mapping, Optional, Sequence
 
 from trainchart_launcher import state
 from trainchart_launcher.attempt import AttemptEnd
@@ -22,10 +22,16 @@ from trainchart_runtime.classify import ERROR_LIMIT, Diagnosis, Ending, classify
 from trainchart_runtime.log_text import shorten
 from trainchart_runtime.restart import Attempts
 from trainchart_runtime.termination import FAILURES_KEPT, LINE_LIMIT, Failure, Termination, dump_termination
+from trainchart_runtime.throttling import Throttling, describe_throttling
 
 
-def diagnose(end: AttemptEnd, command: Sequence[str], memory_kills: int) -> Diagnosis:
-    """Return why an attempt ended, during which the kernel killed so many processes for memory."""
+def diagnose(
+    end: AttemptEnd, command: Sequence[str], memory_kills: int, throttling: Optional[Throttling] = None
+) -> Diagnosis:
+    """Return why an attempt ended, during which the kernel killed so many processes for memory.
+
+    `throttling` is that of its last minute.
+    """
     diagnosis = classify(
         Ending(
             exit_code=end.exit_code,
@@ -43,6 +49,10 @@ def diagnose(end: AttemptEnd, command: Sequence[str], memory_kills: int) -> Diag
     if diagnosis.cause in (causes.PERMISSION_DENIED, causes.DISK_FULL):
         is_full = diagnosis.cause is causes.DISK_FULL
         remark = describe_full_disks() if is_full else _describe_owner(diagnosis.error)
+        return diagnosis._replace(error=diagnosis.error[: ERROR_LIMIT - len(remark)] + remark)
+    words = describe_throttling(throttling) if diagnosis.cause is causes.NO_PROGRESS else ""
+    if words:
+        remark = f"{' ' if diagnosis.error else ''}(the container was {words})"
         return diagnosis._replace(error=diagnosis.error[: ERROR_LIMIT - len(remark)] + remark)
     return diagnosis
 

@@ -19,7 +19,9 @@ from trainchart_runtime.metrics_text import CONTENT_TYPE
 if TYPE_CHECKING:
     from trainchart_launcher.cgroup import MemoryKills
     from trainchart_launcher.fence import Fence
+    from trainchart_launcher.throttle_watch import ThrottleWatch
     from trainchart_launcher.use import UseWatch
+    from trainchart_runtime.throttling import Throttling
 
 
 class Report:
@@ -35,6 +37,7 @@ class Report:
         self._memory_kills: Optional[MemoryKills] = None
         self._seen_kills, self._memory_kill, self._killed_at = 0, "", 0.0
         self._use: Optional[UseWatch] = None
+        self._throttle_watch: Optional[ThrottleWatch] = None
         self._is_served = False
 
     def update(self, **changes: Any) -> None:
@@ -89,6 +92,14 @@ class Report:
             self._peers.stop()
         self._peers = None
 
+    def measure_throttling(self) -> Optional[Throttling]:
+        """Return how the container was throttled of late; None where it has no CPU limit, or that is not known."""
+        if self._throttle_watch is None:
+            from trainchart_launcher.throttle_watch import ThrottleWatch
+
+            self._throttle_watch = ThrottleWatch()
+        return self._throttle_watch.measure()
+
     def _note_memory_kills(self) -> None:
         """Look whether the kernel has killed more processes; their parent may wait for them in silence."""
         seen = self._memory_kills.peek() if self._memory_kills else 0
@@ -115,7 +126,7 @@ class Report:
 
     def _render(self, render: Any, use: Optional[Mapping[str, Any]] = None) -> str:
         self._note_memory_kills()
-        peers, status = self._peers, self._status._replace(use=use)
+        peers, status = self._peers, self._status._replace(use=use, throttling=self.measure_throttling())
         if self._memory_kills:
             status = status._replace(memory_kill=self._memory_kill, memory_killed_at=self._killed_at)
         if self._fence:

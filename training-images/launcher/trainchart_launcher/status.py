@@ -11,6 +11,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence
 from trainchart_runtime.metrics_text import Family, dump_families
 from trainchart_runtime.progress import Progress
 from trainchart_runtime.termination import Failure, dump_failures
+from trainchart_runtime.throttling import Throttling, dump_throttling
 
 STATES = ("starting", "running", "paused", "waiting", "stopping", "parked")
 """paused: the checkpoint storage does not answer (docs/fencing.md); waiting: the program has failed and will be started
@@ -49,6 +50,8 @@ class Status(NamedTuple):
     """Unix seconds at which the last of them was noticed."""
     silent_storage: str = ""
     """Why the program stands still, or is not started: the checkpoint storage does not answer."""
+    throttling: Optional[Throttling] = None
+    """How the kernel has held the container to its CPU limit in the last minute; None where that is not known."""
     use: Optional[Mapping[str, Any]] = None
     """What the container uses; None where no one asked."""
 
@@ -72,6 +75,7 @@ def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]
         "memoryKill": status.memory_kill,
         "memoryKilledAt": round(status.memory_killed_at, 6),
         "silentStorage": status.silent_storage,
+        "cpuThrottling": dump_throttling(status.throttling) if status.throttling else None,
         "lastCause": status.last_cause,
         "lastError": status.last_error,
         "ended": status.ended,

@@ -162,7 +162,8 @@ class Supervisor:
         if self._report:
             self._report.stop_watching()
         kills = self._memory_kills.count() if self._memory_kills else 0
-        diagnosis = diagnose(end, self._command, kills)
+        throttling = self._report.measure_throttling() if self._report and end.stalled else None
+        diagnosis = diagnose(end, self._command, kills, throttling)
         if diagnosis.cause in (causes.SUCCEEDED, causes.TERMINATED):
             return self._finish(end, diagnosis, "")
         if diagnosis.cause is causes.SUPERSEDED:

@@ -1,6 +1,7 @@
 """What a cause is: its name, its words, and what follows.
 
-Data only; causes.py has those of programs, pod_causes.py those of pods.
+Data only; causes.py and data_causes.py have those of programs that ended, running_causes.py those of programs that run,
+pod_causes.py those of pods.
 """
 
 from __future__ import annotations

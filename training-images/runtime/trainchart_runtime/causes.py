@@ -1,4 +1,4 @@
-"""The closed list of causes why a training program ends, and CAUSES, with those of data_causes.py and pod_causes.py.
+"""The closed list of causes why a training program ends, and CAUSES, with those of all modules of causes.
 
 Data only; classify.py picks one. Launcher, run controller, local run and CLI all explain a failure with these
 words, so a cause is worded once.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Mapping
 
-from trainchart_runtime import data_causes, pod_causes
-from trainchart_runtime.cause import RESTART_GOES_ON, RESTART_IN_PLACE, RESTART_IN_PLACE_PEER, RESTART_NEVER, Cause
+from trainchart_runtime import data_causes, pod_causes, running_causes
+from trainchart_runtime.cause import RESTART_IN_PLACE, RESTART_IN_PLACE_PEER, RESTART_NEVER, Cause
 
 SUCCEEDED = Cause("succeeded", "The program finished.", "", RESTART_NEVER)
 TERMINATED = Cause(
@@ -236,35 +236,9 @@ READ_ONLY = Cause(
 NO_PROGRESS = Cause(
     "no-progress",
     "The training made no progress for too long: it made no step, or kept restarting at the same step.",
-    "Look for a task that hangs or keeps failing; raise run.noProgressTimeout if steps are that slow.",
+    "Look for a task that hangs or keeps failing; raise run.noProgressTimeout if steps are that slow. If the "
+    "error says that the container was throttled, raise roles.ROLE.cpuLimit first.",
     RESTART_IN_PLACE,
-)
-NOT_A_NUMBER = Cause(
-    "not-a-number",
-    "A number that the program reports, such as its loss, is NaN.",
-    "The training has most likely diverged, and further steps are useless. Stop it, and start again from an earlier "
-    "checkpoint with a smaller learning rate or clipped gradients; tf.debugging.enable_check_numerics names the "
-    "operation that produces the first NaN, such as a logarithm of 0, or an example that contains one.",
-    RESTART_GOES_ON,
-)
-SLOW_TASK = Cause(
-    "slow-task",
-    "The program of one task is far slower than those of the others.",
-    "If the tasks train synchronously, all wait for it. Compare its node with the others' (kubectl top pod, kubectl "
-    "describe node: CPU limits, other pods, a slower machine), its resources (kubectl get pod POD -o yaml) and its "
-    "share of the data.",
-    RESTART_GOES_ON,
-)
-CHILD_KILLED = Cause(
-    "child-killed",
-    "The kernel killed a process that the program had started because it ran out of memory, and the program waits for "
-    "it.",
-    "Some programs wait for such a process forever: multiprocessing.Pool does, while concurrent.futures raises "
-    "BrokenProcessPool. Give the role more memory, or let the program hold less at once (fewer processes of its data "
-    "loader, smaller batches); kubectl delete pod POD starts it again from its last checkpoint, and "
-    "run.noProgressTimeout starts it again automatically. If certain data is to blame, it fails at the same step "
-    "again.",
-    RESTART_GOES_ON,
 )
 BAD_ARGUMENTS = Cause(
     "bad-arguments",
@@ -344,14 +318,6 @@ STORAGE_LOST = Cause(
     "Check the checkpoint volume and its server, and whether other pods on the same node can read it.",
     RESTART_IN_PLACE,
 )
-STORAGE_SILENT = Cause(
-    "storage-silent",
-    "The checkpoint storage does not respond, and the program is blocked until it does.",
-    "Nothing is lost: the training continues by itself when the storage responds again, and is restarted after two "
-    "minutes without a response. Check the storage's servers (GlusterFS: gluster volume status; Ceph: ceph status; how "
-    "many replicas exist, and how many are needed to write), and the network between them and the pod's node.",
-    RESTART_GOES_ON,
-)
 STORAGE_FAILED = Cause(
     "storage-failed",
     "The storage failed to read or write a file: it is unavailable, or has dropped this client.",
@@ -363,7 +329,7 @@ STORAGE_FAILED = Cause(
 
 CAUSES: Mapping[str, Cause] = {
     cause.name: cause
-    for each in (globals(), vars(data_causes), vars(pod_causes))
+    for each in (globals(), vars(data_causes), vars(running_causes), vars(pod_causes))
     for cause in list(each.values())
     if isinstance(cause, Cause)
 }

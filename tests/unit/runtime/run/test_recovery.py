@@ -641,6 +641,25 @@ def test_a_run_may_take_only_so_long():
     assert decision.scales == CHIEF_FIRST, "a program that is well gets the time to save"
 
 
+def test_verdict_of_a_late_run_names_throttled_pods():
+    plan = PLAN._replace(active_deadline_seconds=60.0)
+    slow = LauncherReport(1, throttling="throttled for more than half of the last minute: its CPU limit is 20m")
+    both = {"uid-worker-0": slow, "uid-worker-1": slow}
+    verdict = decide(plan, see(group(), now=NOW + 61, plan=plan)._replace(reports=both), running()).state.verdict
+    assert verdict.error == (
+        "not finished after 60 s; exp1-mnist-worker-0, exp1-mnist-worker-1 were throttled for more than half of the "
+        "last minute: its CPU limit is 20m [cpu-throttled]"
+    )
+    assert verdict.hint.startswith("Raise roles.worker.cpuLimit, or roles.worker.cpu ")
+    assert verdict.hint.endswith(causes.ACTIVE_DEADLINE.hint)
+    failed = group(worker_1=pod("worker-1", end(causes.PROGRAM_ERROR, 1, task="worker-1"), is_running=False))
+    seen = see(failed, now=NOW + 9)._replace(reports={"uid-worker-0": slow})
+    state = decide(PLAN, seen, running()).state
+    assert [each.cause for each in state.problems] == ["cpu-throttled"]
+    state = decide(PLAN, seen._replace(now=NOW + 9 + SETTLE_SECONDS), state).state
+    assert (state.verdict.cause, state.verdict.error) == ("program-error", ""), "an exception explains itself"
+
+
 def test_a_clock_that_is_set_back_puts_no_deadline_off():
     ahead = decide(PLAN, see([], now=NOW + 1e6), None).state
     starting = decide(PLAN, see([]), ahead)

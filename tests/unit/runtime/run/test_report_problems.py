@@ -81,6 +81,13 @@ def test_storage_that_does_not_answer_is_named():
     assert not find(say(silentStorage=7), say(silentStorage="\u2603"))
 
 
+def test_a_task_that_its_cpu_limit_stops_is_named():
+    [found] = find(say(), say(step=None, cpuThrottling={"share": 0.97, "limit": 0.02}), ran=5)
+    words = "throttled for more than half of the last minute: its CPU limit is 20m"
+    assert found == ("exp1-mnist-worker-1", "cpu-throttled", words)
+    assert not find_kill(say(state="parked", cpuThrottling={"share": 0.97, "limit": 0.02}))
+
+
 @pytest.mark.parametrize(
     "speeds",
     [(560.0, 29.4), (500.0, 400.0, 200.0), (2200.0, 560.0, 540.0, 550.0), (29.0, None, None, 560.0), (0.0, 0.0, 0.0)],

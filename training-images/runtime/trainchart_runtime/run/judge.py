@@ -8,14 +8,13 @@ from __future__ import annotations
 from typing import Dict, Optional, Sequence
 
 from trainchart_runtime.causes import (
-    CHILD_KILLED,
-    NOT_A_NUMBER,
+    ACTIVE_DEADLINE,
+    NO_PROGRESS,
     PEER_LOST,
     PEER_MISSING,
     PEER_UNRESOLVABLE,
     SERVICE_UNREACHABLE,
-    SLOW_TASK,
-    STORAGE_SILENT,
+    START_DEADLINE,
 )
 from trainchart_runtime.cluster import EVALUATOR, Cluster, Task, deciding_tasks
 from trainchart_runtime.log_text import shorten
@@ -42,11 +41,14 @@ from trainchart_runtime.run.verdict import (
     explain_success,
     find_failures,
 )
+from trainchart_runtime.running_causes import CPU_THROTTLED, RUNNING_CAUSES
 from trainchart_runtime.termination import Termination
 
 _OF_PEERS = (PEER_LOST.name, PEER_MISSING.name, PEER_UNRESOLVABLE.name, SERVICE_UNREACHABLE.name)
-_OF_RUNNING = (*_OF_PEERS, NOT_A_NUMBER.name, SLOW_TASK.name, CHILD_KILLED.name, STORAGE_SILENT.name)
+_OF_RUNNING = (*_OF_PEERS, *(cause.name for cause in RUNNING_CAUSES))
 """Problems that launchers report; all others keep pods from running."""
+_OF_SLOWNESS = (*_OF_PEERS, NO_PROGRESS.name, START_DEADLINE.name, ACTIVE_DEADLINE.name)
+"""Causes of the end of a run that may only be too slow."""
 _REASONS_SHOWN = 2
 _REASON_LIMIT = 160
 SETTLE_SECONDS = 2.0
@@ -158,7 +160,7 @@ def _follow_start(plan: RunPlan, group: Cluster, own: Sequence[PodView], state: 
 def conclude(state: RunState, verdict: Optional[Verdict], now: float, late: Sequence[Task] = ()) -> RunState:
     """Return `state` with its verdict, in the phase in which the pods go."""
     assert verdict is not None
-    verdict = _add_absent(verdict._replace(at=now), state)
+    verdict = _add_throttled(_add_absent(verdict._replace(at=now), state), state)
     words = verdict.result
     if late:
         words += f"; no longer waiting for: {list_names([str(task) for task in late])}"
@@ -177,6 +179,18 @@ def _add_absent(verdict: Verdict, state: RunState) -> Verdict:
         names = list_names([each.subject for each in absent if each.cause == cause])
         verdict = verdict._replace(error=f"{verdict.error}; {names} did not run: {message} [{cause}]".lstrip("; "))
     return verdict
+
+
+def _add_throttled(verdict: Verdict, state: RunState) -> Verdict:
+    """Return a verdict about a run that may only be too slow with the pods that can hardly run, and what they need."""
+    slow = [each for each in state.problems if each.cause == CPU_THROTTLED.name]
+    if verdict.result != FAILED or verdict.cause not in _OF_SLOWNESS or not slow:
+        return verdict
+    names = [each.subject for each in slow]
+    words = f"{list_names(names)} {'was' if len(names) == 1 else 'were'} {slow[0].message} [{CPU_THROTTLED.name}]"
+    roles = {name.rpartition("-")[0].rpartition("-")[2] for name in names}
+    hint = CPU_THROTTLED.hint.replace("roles.ROLE", f"roles.{roles.pop()}") if len(roles) == 1 else CPU_THROTTLED.hint
+    return verdict._replace(error=f"{verdict.error}; {words}".lstrip("; "), hint=f"{hint} Else: {verdict.hint}")
 
 
 def list_names(names: Sequence[str]) -> str:

@@ -25,6 +25,7 @@ from trainchart_runtime.pod_starts import describe_start
 from trainchart_runtime.progress import METRIC_NAME_LIMIT, METRICS_KEPT, parse_metrics, parse_number, parse_whole
 from trainchart_runtime.run.queueing import QueueView, reduce_template
 from trainchart_runtime.termination import Failure, Termination, parse_failures, parse_termination
+from trainchart_runtime.throttling import describe_throttling, parse_throttling
 
 _REVISION_LABEL = "controller-revision-hash"
 _BACKING_OFF = "CrashLoopBackOff"
@@ -156,6 +157,8 @@ class LauncherReport(NamedTuple):
     """Unix time."""
     silent_storage: str = ""
     """Why the program stands still, or is not started: its checkpoint storage does not answer."""
+    throttling: str = ""
+    """That the program can hardly run for its CPU limit."""
 
 
 class Observation(NamedTuple):
@@ -263,6 +266,7 @@ def parse_report(document: Any) -> Optional[LauncherReport]:
         memory_kill=kill[:_KILL_LIMIT] if isinstance(kill, str) and kill.isascii() else "",
         memory_killed_at=parse_number(document.get("memoryKilledAt")) or 0.0,
         silent_storage=silence[:MESSAGE_LIMIT] if isinstance(silence, str) and silence.isascii() else "",
+        throttling=describe_throttling(parse_throttling(document.get("cpuThrottling"))),
     )
 
 

@@ -1,4 +1,4 @@
-"""What running programs and their launchers report: NaN, slow tasks, killed processes, storage that does not answer.
+"""What running programs and their launchers report: NaN, slow tasks, killed processes, silent storage, too little CPU.
 
 Pure; problems.py takes it in. Nothing has failed yet, so the run goes on, and users are told.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 from typing import Dict, List, Mapping, Sequence, Tuple
 
-from trainchart_runtime import causes
+from trainchart_runtime import running_causes
 from trainchart_runtime.cluster import Task
 from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Problem
 from trainchart_runtime.restart import STEADY_SECONDS
@@ -34,6 +34,7 @@ def find_report_problems(
     found = [(task, _word_nan(report)) for task, report in known.items() if report.nan_metrics]
     found += [(task, _word_kill(report)) for task, report in known.items() if _waits_for_killed(report, state, now)]
     found += [(task, _word_silence(report)) for task, report in known.items() if report.silent_storage]
+    found += [(task, _word_throttling(report)) for task, report in known.items() if report.throttling]
     # A program that starts reads its data first, and is slow.
     if state.phase == RUNNING and now >= state.since + STEADY_SECONDS:
         found += _find_slow(known)
@@ -41,7 +42,7 @@ def find_report_problems(
 
 
 def _word_nan(report: LauncherReport) -> Problem:
-    return Problem(causes.NOT_A_NUMBER.name, f"NaN: {', '.join(report.nan_metrics)}"[:MESSAGE_LIMIT])
+    return Problem(running_causes.NOT_A_NUMBER.name, f"NaN: {', '.join(report.nan_metrics)}"[:MESSAGE_LIMIT])
 
 
 def _waits_for_killed(report: LauncherReport, state: RunState, now: float) -> bool:
@@ -55,11 +56,15 @@ def _waits_for_killed(report: LauncherReport, state: RunState, now: float) -> bo
 
 
 def _word_kill(report: LauncherReport) -> Problem:
-    return Problem(causes.CHILD_KILLED.name, f"{report.memory_kill}; no step since")
+    return Problem(running_causes.CHILD_KILLED.name, f"{report.memory_kill}; no step since")
 
 
 def _word_silence(report: LauncherReport) -> Problem:
-    return Problem(causes.STORAGE_SILENT.name, report.silent_storage)
+    return Problem(running_causes.STORAGE_SILENT.name, report.silent_storage)
+
+
+def _word_throttling(report: LauncherReport) -> Problem:
+    return Problem(running_causes.CPU_THROTTLED.name, report.throttling)
 
 
 def _find_slow(known: Mapping[Task, LauncherReport]) -> List[Tuple[Task, Problem]]:
@@ -74,5 +79,5 @@ def _find_slow(known: Mapping[Task, LauncherReport]) -> List[Tuple[Task, Problem
         slow = [task for task, speed in speeds.items() if speed * _SLOW < usual]
         if len(speeds) >= _FEWEST:
             words = f"less than a third of the usual {usual:.3g} examples per second of its role"
-            found += [(task, Problem(causes.SLOW_TASK.name, words)) for task in slow]
+            found += [(task, Problem(running_causes.SLOW_TASK.name, words)) for task in slow]
     return found
