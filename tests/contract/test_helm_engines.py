@@ -375,6 +375,19 @@ def test_a_malformed_set_is_refused(engine: HelmEngine, plain_chart: Path, sets:
         render(engine, plain_chart, sets=sets)
 
 
+@pytest.mark.parametrize("value", ["~", "x", "{}", "[]", "[x]", "[~]", "{c: ~}", "{c: {d: 1}}"])
+def test_a_set_of_what_has_another_type_ends_as_with_helm(helm4: Path, plain_chart: Path, value: str) -> None:
+    file, engines = f"free: {{a: {value}}}\n", (find_engine("sdk"), find_engine(str(helm4)))
+    for key in ("a.c", "a.c[0]", "a[0].b", "a[0][0]", "b.a.c"):
+        found = []
+        for each in engines:
+            try:
+                found.append(values(render(each, plain_chart, files=(file,), sets=(f"free.{key}=y",)))["free"])
+            except UsageError:
+                found.append(None)
+        assert found[0] == found[1], key
+
+
 def test_a_malformed_values_file_is_named(engine: HelmEngine, plain_chart: Path) -> None:
     with pytest.raises(RenderError) as caught:
         render(engine, plain_chart, files=("free: {a: 1}\n", "free: [\n"))

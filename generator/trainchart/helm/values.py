@@ -18,13 +18,14 @@ SetParser = Callable[[str], dict[str, Any]]
 
 def merge_set(base: Mapping[str, Any], expression: str, parse: SetParser, *, is_json: bool = False) -> dict[str, Any]:
     """Return `base` with one set expression applied to it."""
-    if "[" not in expression:
+    leaves = list(_list_leaves("", base, expression, in_list=False))
+    if "[" not in expression and not any(_is_entered(path, leaf, expression) for path, leaf in leaves):
         return merge_maps(base, parse(expression))
     # The lists of `base` go in front of the expression, with a stand-in for every leaf: Helm's own parser
     # does the index work, and afterwards each stand-in becomes the leaf again, type and all.
     stand_ins: dict[str, Any] = {}
     prefix: list[str] = []
-    for path, leaf in _list_leaves("", base, in_list=False):
+    for path, leaf in leaves:
         name = f"trainchart-stand-in-{len(stand_ins)}"
         stand_ins[name] = leaf
         prefix.append(f"{path}={json.dumps(name) if is_json else name}")
@@ -32,17 +33,30 @@ def merge_set(base: Mapping[str, Any], expression: str, parse: SetParser, *, is_
     return merge_maps(base, _restore(overlay, base, stand_ins))
 
 
-def _list_leaves(path: str, value: Any, *, in_list: bool) -> Iterator[tuple[str, Any]]:
-    """Yield path and value of all leaves in lists; _restore brings back the maps and lists that have none."""
-    if isinstance(value, dict):
+def _list_leaves(path: str, value: Any, expression: str, *, in_list: bool) -> Iterator[tuple[str, Any]]:
+    """Yield path and value of all leaves in lists, and of what an expression may enter as another type than it has.
+
+    Helm refuses such an expression. _restore brings back the maps and lists that have no leaves.
+    """
+    if in_list and value is None and f"{path}[" in expression:
+        return  # the only other type that Helm lets become a list
+    if path and _is_entered(path, value, expression):
+        yield path, value
+    elif isinstance(value, dict):
         for key, item in value.items():
             escaped = "".join(f"\\{char}" if char in "\\,.=[]" else char for char in str(key))
-            yield from _list_leaves(f"{path}.{escaped}" if path else escaped, item, in_list=in_list)
+            yield from _list_leaves(f"{path}.{escaped}" if path else escaped, item, expression, in_list=in_list)
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _list_leaves(f"{path}[{number}]", item, in_list=True)
+            yield from _list_leaves(f"{path}[{number}]", item, expression, in_list=True)
     elif in_list:
         yield path, value
+
+
+def _is_entered(path: str, value: Any, expression: str) -> bool:
+    """Say whether an expression may set a key of what is no map, or an item of what is no list."""
+    is_map, is_list = isinstance(value, dict), isinstance(value, list)
+    return (not is_map and f"{path}." in expression) or (not is_list and f"{path}[" in expression)
 
 
 def _restore(value: Any, base: Any, stand_ins: Mapping[str, Any]) -> Any:
