@@ -93,6 +93,13 @@ class Loader(FastLoader):  # type: ignore[misc]
     def _name_key(self, key: yaml.Node, node: yaml.MappingNode) -> str:
         return _key_text(self.construct_object(key, deep=True), node)
 
+    def construct_scalar(self, node: yaml.Node) -> Any:
+        # PyYAML makes of a mapping the value of its key !!value, where it has one; Go knows no such key.
+        if isinstance(node, yaml.MappingNode):
+            what = "expected a scalar, found a mapping"
+            raise yaml.constructor.ConstructorError(None, None, what, node.start_mark)
+        return super().construct_scalar(node)
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
         # Not by a dictionary of the keys as they are: for Python 1, 1.0 and true are one key.
         if not isinstance(node, yaml.MappingNode):

@@ -195,6 +195,17 @@ def test_a_value_that_is_not_of_its_tag_is_refused(text: str) -> None:
     assert caught.value.line == 2
 
 
+@pytest.mark.parametrize("tag", ["!!str", "!!int", "!!float", "!!bool", "!!null"])
+@pytest.mark.parametrize(
+    "text", ["a: {} {{!!value x: 5}}\n", "? {} {{!!value x: 5}}\n: b\n", "[{} &a {{!!value x: 5}}, *a]"]
+)
+def test_a_mapping_tagged_as_a_scalar_is_refused(text: str, tag: str) -> None:
+    """PyYAML takes the value of the key !!value for the mapping; Helm keeps the mapping, or refuses it as a key."""
+    with pytest.raises(YamlError, match="expected a scalar, found a mapping") as caught:
+        parse_documents(text.format(tag))
+    assert caught.value.line == 1
+
+
 @pytest.mark.parametrize("sign", ["", "-"])
 @pytest.mark.parametrize(
     "number",
