@@ -180,13 +180,32 @@ for _tag in ("binary", "omap", "pairs", "set", "timestamp"):
     Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _refuse_tag)
 
 
+_ODD_TAG = re.compile(r"!(?:\s|<!>)|(?<![^\s,\[\]{}])[^\s,\[\]{}!]*+![^\s,\[\]{}]*+,|(?<![^\s\ufeff])%YAML")
+"""What may be a lone `!`, a tag with a comma behind it, or a version: each word is read once, however long it is."""
+
+
 def _require_typed(text: str) -> None:
-    """Refuse `!` before a value, which makes a text of it for Helm, and nothing for libyaml. Raises yaml.YAMLError."""
-    if not re.search(r"!(?:\s|<!>)", text):
+    """Refuse tags that are others to Helm than to libyaml, and a version that Helm refuses. Raises yaml.YAMLError.
+
+    `!` before a value makes a text of it for Helm alone, which also takes a comma for a part of the tag before it.
+    """
+    if not _ODD_TAG.search(text):
         return
+    before: yaml.Token | None = None
     for token in yaml.scan(text, Loader=FastLoader):
-        if isinstance(token, yaml.TagToken) and token.value in ((None, "!"), ("!", ""), ("", "!")):
-            raise _ambiguous("a lone ! before a value", token.start_mark)
+        if isinstance(before, yaml.TagToken):
+            _require_plain_tag(before, token)
+        if isinstance(token, yaml.DirectiveToken) and token.name == "YAML" and token.value != (1, 1):
+            raise _ambiguous("%YAML {}.{}, where 1.1 is expected".format(*token.value), token.start_mark)
+        before = token
+
+
+def _require_plain_tag(tag: yaml.TagToken, following: yaml.Token) -> None:
+    if isinstance(following, yaml.FlowEntryToken) and following.start_mark.index == tag.end_mark.index:
+        what = f"a comma directly after the tag {''.join(filter(None, tag.value))}, where a space is expected"
+        raise _ambiguous(what, tag.start_mark)
+    if tag.value in ((None, "!"), ("!", ""), ("", "!")):
+        raise _ambiguous("a lone ! before a value", tag.start_mark)
 
 
 _UNLIKE_SEPARATOR = re.compile(r"---(?:(?<=[\r\x85\u2028\u2029]---)|(?<![^\n]---)(?=\S))")

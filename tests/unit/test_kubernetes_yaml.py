@@ -187,6 +187,75 @@ def test_tags_that_readers_understand_differently_are_refused(value: str) -> Non
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "[!!str, sh]",
+        "[!!null, x]",
+        "[!, x]",
+        "{a: !, b}",
+        "{!!str, b}",
+        '{"a":!!str, b: c}',
+        "[&a !!str, *a]",
+        "[!!st%72, x]",
+        "[!<tag:yaml.org,2002:str>, x]",
+        "[a,!!str, x]",
+        "[x,\n!!str,\nx]",
+    ],
+)
+def test_a_tag_directly_before_a_comma_is_refused(text: str) -> None:
+    """Helm takes the comma for a part of the tag, so that the next entry is the one with the tag."""
+    with pytest.raises(YamlError, match="a comma directly after the tag") as caught:
+        parse_mapping(f"# first\na: {text}\n")
+    assert caught.value.line == 2 + text.count("\n", 0, text.find("!!"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[!!str , x]",
+        "[!!str\n, x]",
+        "[!!str x, y]",
+        "[!!str &a , *a]",
+        "[!<tag:yaml.org,2002:str> x, y]",
+        "['!!str, x', \"!, y\", wow!, a!!str,b] # !!str, c",
+        "|\n  !!str, x\n  !, y",
+        "{a: !!str , b: c}",
+    ],
+)
+def test_a_comma_after_a_tag_elsewhere_is_no_part_of_it(text: str) -> None:
+    text = f"# !!str, x\na: {text}\n"
+    assert parse_mapping(text) == helm_python.values_from_yaml(text)
+
+
+def test_signs_like_tags_take_no_time() -> None:
+    text = "!" * 300_000
+    assert parse_mapping(f"a: '{text}'\nb: '!{'a!' * 150_000}'\n")["a"] == text
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "%YAML 1.2\n---\n",
+        "# first\n%YAML 1.2 # second\n---\n",
+        "--- {}\n...\n%YAML 1.2\n---\n",
+        "\ufeff%YAML 1.2\n---\n",
+        "# first\r%YAML 1.2\n---\n",
+    ],
+)
+def test_a_version_of_yaml_that_helm_refuses_is_refused(start: str) -> None:
+    with pytest.raises(helm_python.HelmError):
+        helm_python.values_from_yaml(start.partition("...\n")[2] or start)
+    with pytest.raises(YamlError, match=r"%YAML 1\.2") as caught:
+        parse_documents(f"{start}a: 1\n")
+    assert caught.value.line == start[: start.find("%")].count("\n") + start.count("\r") + 1
+
+
+def test_the_version_of_yaml_that_helm_reads() -> None:
+    text = "%YAML 1.1\n---\na: |\n  %YAML 1.2\n"
+    assert parse_mapping(text) == helm_python.values_from_yaml(text)
+
+
+@pytest.mark.parametrize(
     "text", ["!!bool x", "!!int ''", "!!int +", "!!int 1e3", "!!float _", "!!null x", "!!bool [x]", "!!int {a: b}"]
 )
 def test_a_value_that_is_not_of_its_tag_is_refused(text: str) -> None:
