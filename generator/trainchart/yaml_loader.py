@@ -49,6 +49,7 @@ class Loader(FastLoader):  # type: ignore[misc]
     def __init__(self, text: str, node_limit: int = NODE_LIMIT) -> None:
         refuse_many_nodes((text,), node_limit)
         refuse_deep_nesting(text)
+        _require_no_marks(text)
         _require_typed(text)
         _require_plain_separators(text)
         super().__init__(text)
@@ -180,6 +181,25 @@ for _tag in ("binary", "omap", "pairs", "set", "timestamp"):
     Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _refuse_tag)
 
 
+_LINE_BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
+
+
+def _require_no_marks(text: str) -> None:
+    """Refuse a byte order mark behind the beginning of the text. Raises yaml.YAMLError.
+
+    libyaml drops it at the beginning of any line, Go reads it as a character there. Wherever else it is, Go drops the
+    first character of each following line if its buffer begins with the mark, which depends on the bytes before it.
+    """
+    place = text.find("\ufeff", 1)
+    if place > 0:
+        what = 'a byte order mark (U+FEFF) within the text: remove it, or write "\\uFEFF"'
+        raise _ambiguous(what, _mark(text, place))
+
+
+def _mark(text: str, place: int) -> yaml.Mark:
+    return yaml.Mark("", place, len(_LINE_BREAK.findall(text, 0, place)), 0, None, 0)
+
+
 _ODD_TAG = re.compile(r"!(?:\s|<!>)|(?<![^\s,\[\]{}])[^\s,\[\]{}!]*+![^\s,\[\]{}]*+,|(?<![^\s\ufeff])%YAML")
 """What may be a lone `!`, a tag with a comma behind it, or a version: each word is read once, however long it is."""
 
@@ -216,8 +236,7 @@ def _require_plain_separators(text: str) -> None:
     """Refuse a separator of documents that not all readers take for one. Raises yaml.YAMLError."""
     found = _UNLIKE_SEPARATOR.search(text)
     if found is not None:
-        line = len(re.findall(r"\r\n|[\n\r\x85\u2028\u2029]", text[: found.start()]))
-        raise _ambiguous("--- is not on a line of its own", yaml.Mark("", found.start(), line, 0, None, 0))
+        raise _ambiguous("--- is not on a line of its own", _mark(text, found.start()))
 
 
 def _key_text(key: object, node: yaml.Node) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import helm_python
 import pytest
 
@@ -262,6 +264,54 @@ def test_a_value_that_is_not_of_its_tag_is_refused(text: str) -> None:
     with pytest.raises(YamlError) as caught:
         parse_mapping(f"b: 1\na: {text}\n")
     assert caught.value.line == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("spec:\n\ufeffpodSelector: {}\n", 2),
+        ("# first\n\ufeffa: 1\n", 2),
+        ("---\n\ufeffa: 1\n", 2),
+        ("\ufeff\n\ufeffa: 1\n", 2),
+        ("\ufeff\ufeffa: 1\nbc: 2\n", 1),
+        ("a: 1\r\ufeff# b\r", 2),
+        ("a: [x,\n\ufeffy]\n", 2),
+        ("a: 1\n\ufeff", 2),
+        ("a: \ufeffx\n", 1),
+        ("a: |\n  \ufeffx\n", 2),
+        ("a: 1\n# \ufeff\n", 2),
+    ],
+)
+def test_a_byte_order_mark_within_a_text_is_refused(text: str, line: int) -> None:
+    with pytest.raises(YamlError, match="byte order mark") as caught:
+        parse_mapping(text)
+    assert caught.value.line == line
+
+
+@pytest.mark.parametrize("lead", ["'", '"', "|\n  ", "# "])
+def test_where_a_byte_order_mark_is_does_not_save_it(lead: str) -> None:
+    """The buffer of Go starts again behind each 512 bytes: with the mark there, the next lines lose a character."""
+    for length in range(506, 512):
+        text = f"a: {lead}{'x' * (length - len(lead))}\ufeff{lead.strip('|# ').strip()}\nxy: 1\n"
+        with contextlib.suppress(helm_python.HelmError):
+            if "xy" in helm_python.values_from_yaml(text):
+                continue
+        break
+    else:
+        pytest.fail("Helm reads a byte order mark within a text like any character: no need to refuse it")
+    with pytest.raises(YamlError, match="byte order mark"):
+        parse_mapping(text)
+
+
+@pytest.mark.parametrize("text", ["\ufeffa: 1\nb: 2\n", "\ufeff", "\ufeff---\na: 1\n", '\ufeffa: "\\ufeffb"\n'])
+def test_a_byte_order_mark_at_the_beginning_or_escaped_is_read(text: str) -> None:
+    assert parse_mapping(text) == helm_python.values_from_yaml(text)
+
+
+def test_a_byte_order_mark_is_dumped_as_its_escape() -> None:
+    value = {"a": "\ufeffb", "c\ufeff": "\n\ufeffd\n"}
+    text = dump_mapping(value)
+    assert parse_mapping(text) == helm_python.values_from_yaml(text) == value
 
 
 @pytest.mark.parametrize("tag", ["!!str", "!!int", "!!float", "!!bool", "!!null"])

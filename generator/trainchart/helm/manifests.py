@@ -20,6 +20,8 @@ def parse_manifests(texts: Mapping[str, str], chart: str) -> tuple[Manifest, ...
     problems: list[Problem] = []
     for source, text in texts.items():
         try:
+            if text.startswith("\ufeff"):  # Kubernetes reads it behind Helm's line about the source
+                raise YamlError("a byte order mark (U+FEFF) before the first key: remove it", 1)
             objects = parse_objects(text)
         except YamlError as error:
             where = f"{source}:{error.line}" if error.line else source

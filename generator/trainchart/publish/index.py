@@ -43,8 +43,8 @@ _PLAIN = r"""(?:-?[^\s"'\[\]{}&*!|>%@`#,?:-](?:(?!:(?:\s|$))[^\n])*)"""
 _WHOLE_LINE = rf"""\ *(?:-\ +)*(?:(?:{_QUOTED}|{_PLAIN}):(?=\s|$)\ *)?
     (?:(?:{_QUOTED}|\[[^\[\]{{}}"'\#\n]*\]|{{}}|[|>][-+]?)?\ *(?:\#[^\n]*)?|{_PLAIN})(?:\n|\Z)"""
 """A line that leaves nothing open: no quote and no bracket that goes on where a chart or an item could begin."""
-_OTHER_BREAK = re.compile(r"[\r\x85\u2028\u2029]")
-"""What ends a line for YAML, comments included, and not for the patterns here."""
+_OTHER_BREAK = re.compile(r"[\r\x85\u2028\u2029]|(?!\A)\ufeff")
+"""What ends a line for YAML, comments included, and not for the patterns here; and a mark that YAML readers refuse."""
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,15 @@ def test_lists_that_a_chart_renders_fall_apart_too() -> None:
         parse_manifests({"templates/a.yaml": "kind: List\nitems: [1]\n"}, "x")
 
 
+def test_a_rendered_byte_order_mark_at_the_beginning_is_refused() -> None:
+    """Behind Helm's line about the source, Kubernetes reads it as a part of the first key."""
+    text = "\ufeffdata: {a: b}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    with pytest.raises(RenderError) as caught:
+        parse_manifests({"templates/a.yaml": text}, "x")
+    assert str(caught.value.problems[0]).startswith("templates/a.yaml:1: renders to invalid YAML: a byte order mark")
+    assert parse_plain_manifests({"a.yaml": text}, "x")
+
+
 def test_objects_have_a_limit_together() -> None:
     texts = dict.fromkeys(("a.yaml", "b.yaml"), f"kind: A\nx: [{'1,' * (NODE_LIMIT // 2)}1]\n")
     with pytest.raises(ToolError, match="x is too large: it holds more than"):

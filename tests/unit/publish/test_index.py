@@ -243,6 +243,18 @@ def test_every_line_break_of_yaml_ends_a_comment(line_break: str) -> None:
     assert find_entries(text, "mnist") == (found,)
 
 
+@pytest.mark.parametrize("place", ["\nentries:", "      Several", "name: A\n", "generated:"])
+def test_a_byte_order_mark_in_an_index_is_refused(place: str) -> None:
+    """Go may drop characters of the lines behind it, whichever chart they are of."""
+    lead = place.removesuffix(place.lstrip())
+    text = BY_HELM.replace(place, f"{lead}\ufeff{place.lstrip()}", 1)
+    assert text != BY_HELM
+    with pytest.raises(PublishError, match="byte order mark"):
+        find_entries(text, "mnist")
+    with pytest.raises(PublishError, match="byte order mark"):
+        find_entry(text, "mnist", "1.1.0")
+
+
 @pytest.mark.parametrize("text", AMBIGUOUS.values(), ids=AMBIGUOUS)
 def test_what_helm_understands_differently_is_refused(text: str) -> None:
     with pytest.raises(PublishError, match=r"index\.yaml"):
