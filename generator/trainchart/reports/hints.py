@@ -31,18 +31,19 @@ def fill_in(
     hint = _fill_pod(hint, next((each for each in subjects if not each.startswith(_JOB)), subject))
     for word, found in (("CONTAINER", _CONTAINER.search(message)), ("CLAIM", _CLAIM.search(message))):
         hint = re.sub(rf"\b{word}\b", found[1], hint) if found else hint
-    hint = re.sub(r"\bNODE\b", node, hint) if node else hint
+    hint = re.sub(r"\bNODE\b", lambda _: node, hint) if node else hint
     release, _, place = address.partition(" ")
-    return re.sub(r"(helm [a-z ]+) RELEASE( REVISION)?", rf"\1 {release}\2 {place}", hint)
+    words = re.compile(r"(helm [a-z ]+) RELEASE( REVISION)?")
+    return words.sub(lambda found: f"{found[1]} {release}{found[2] or ''} {place}", hint)
 
 
 def _fill_pod(hint: str, subject: str) -> str:
     """Return a hint about a pod; the pod of a Job is found by the Job's name."""
     if not subject.startswith(_JOB):
-        return re.sub(r"\bPOD\b", subject, hint) if subject else hint
+        return re.sub(r"\bPOD\b", lambda _: subject, hint) if subject else hint
     job = subject.removeprefix(_JOB)
-    hint = re.sub(r"\bkubectl (exec|logs) POD\b", rf"kubectl \1 job/{job}", hint)
-    return re.sub(r"\bPOD\b", f"-l job-name={job}", hint)
+    hint = re.sub(r"\bkubectl (exec|logs) POD\b", lambda found: f"kubectl {found[1]} job/{job}", hint)
+    return re.sub(r"\bPOD\b", lambda _: f"-l job-name={job}", hint)
 
 
 def _fill_owners(hint: str, subjects: Sequence[str]) -> str:

@@ -114,3 +114,17 @@ def test_following_sees_what_comes_and_survives_a_rotation(tmp_path: Path) -> No
 
     followed = [line.text for line in follow_lines({"worker-0": path}, is_over)]
     assert followed == ["old", "new", "half", "rotated"]
+
+
+def test_a_log_without_line_breaks_is_read_in_pieces(tmp_path: Path) -> None:
+    """A run writes no such file; a program may put one there."""
+    path = tmp_path / "worker-0.log"
+    path.write_bytes(b"x" * (3 * MAX_LINE_BYTES))
+    lines = list(read_lines({"worker-0": path}))
+    assert len(lines) == 3
+    with path.open("r+b") as file:
+        file.truncate(2**33)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\n2026-01-01T00:00:00.000000Z the end\n")
+    # Eight gigabytes of nothing do not fit into memory.
+    assert [line.text for line in follow_lines({"worker-0": path}, lambda: True)][-1] == "the end"

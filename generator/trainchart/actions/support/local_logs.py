@@ -12,6 +12,7 @@ from trainchart.local.io.logs import follow_lines, read_lines, stamp_of
 from trainchart.local.io.release_folder import LOGS, RESULT_FILE, RUN_FILE, read_record
 from trainchart.local.io.release_lock import is_running
 from trainchart.reports.log_line import LogLine
+from trainchart_runtime.progress import parse_number
 
 FAILURE_LEAD_SECONDS = 2.0
 """A program prints its error some time before it ends."""
@@ -61,6 +62,7 @@ def _find_logs(folder: Path, wanted: LogsFilter) -> dict[str, Path]:
 
 def _find_failure_stamp(folder: Path) -> str:
     failure = read_record(folder / RESULT_FILE).get("failure")
-    if not failure:
+    at = parse_number(failure.get("at")) if isinstance(failure, dict) else None
+    if at is None:
         raise ToolError(f"no failure is recorded for {folder.name}", hint="leave --since-failure out")
-    return stamp_of(failure["at"] - FAILURE_LEAD_SECONDS)
+    return stamp_of(at - FAILURE_LEAD_SECONDS)

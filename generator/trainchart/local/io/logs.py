@@ -14,15 +14,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from trainchart.local.io.role_log import MAX_BYTES, MAX_LINE_BYTES
 from trainchart.reports.log_line import LogLine
 from trainchart_runtime.io.files import SpecialFileError, open_regular
 
 _POLL_SECONDS = 0.2
+_LINE_LIMIT = MAX_LINE_BYTES + 64
+"""A line with its stamp. A file that a program has put there, or that came with others, may have longer ones."""
+_TAIL_LIMIT = 2 * MAX_BYTES
+"""Bytes of a growing log that are read at once; of a larger one, which no run writes, the last ones."""
 
 
 def stamp_of(seconds: float) -> str:
-    """Return a time in seconds since the epoch as log lines carry it."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    """Return a time in Unix seconds as lines carry it; empty, so before all others, for one that makes no sense."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    except (OverflowError, OSError, ValueError):
+        return ""
 
 
 def read_lines(logs: Mapping[str, Path]) -> Iterator[LogLine]:
@@ -52,7 +60,7 @@ def _read_pod(label: str, path: Path) -> Iterator[LogLine]:
     for part in (path.with_name(path.name + ".1"), path):
         try:
             with _open(part) as file:
-                for raw in file:
+                while raw := file.readline(_LINE_LIMIT):
                     yield _parse(label, raw)
         except FileNotFoundError:
             continue
@@ -87,8 +95,9 @@ class _Tail:
                 inode = os.fstat(file.fileno()).st_ino
                 if inode != self._inode:
                     self._inode, self._offset = inode, 0
+                self._offset = max(self._offset, os.fstat(file.fileno()).st_size - _TAIL_LIMIT)
                 file.seek(self._offset)
-                content = file.read()
+                content = file.read(_TAIL_LIMIT)
         except FileNotFoundError:
             return ()
         whole = content[: content.rfind(b"\n") + 1]

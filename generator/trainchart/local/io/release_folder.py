@@ -234,7 +234,9 @@ def holds_run(folder: Path) -> bool:
 
 
 def _is_pod(pod: object) -> bool:
-    return isinstance(pod, dict) and pod.keys() >= _POD_KEYS and bool(_LABEL.fullmatch(str(pod["label"])))
+    if not isinstance(pod, dict) or not all(isinstance(pod.get(key), str) for key in _POD_KEYS):
+        return False
+    return bool(_LABEL.fullmatch(pod["label"]))
 
 
 def refuse_damaged(folder: Path) -> None:

@@ -25,6 +25,7 @@ from trainchart.local.io.release_folder import (
 )
 from trainchart.local.io.release_lock import is_running
 from trainchart.local.io.run_keeper import read_history
+from trainchart.local.record_types import require_types
 from trainchart.local.summary import resume_command
 from trainchart.reports.local_causes import NOTHING_DONE, RUN_KILLED
 from trainchart.reports.report import (
@@ -64,7 +65,7 @@ def read_report(folder: Path) -> Report:
     refuse_damaged(folder)
     try:
         return _read_report(folder)
-    except (AttributeError, KeyError, TypeError, ValueError) as err:
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as err:
         raise damaged_record(folder) from err
 
 
@@ -85,6 +86,7 @@ def _read_report(folder: Path) -> Report:
     # Asked before the files are read: a run that ends meanwhile has then written its result.
     is_alive = is_running(folder.parent, folder.name)
     record, state, result = (read_record(folder / name) for name in (RUN_FILE, STATE_FILE, RESULT_FILE))
+    require_types(record, result)
     if is_alive and not result:
         phase = state.get("phase", STARTING)
         # What was written before this start.
