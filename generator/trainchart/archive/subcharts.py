@@ -7,14 +7,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from trainchart.archive.chart_keys import find_mistaken_key
 from trainchart.archive.read import parse_archive
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
 
+_CHART = "Chart.yaml"
+_REQUIREMENTS = "requirements.yaml"
+_BOM = b"\xef\xbb\xbf"
+"""Helm drops it from every file, archives included."""
 _PACKED = re.compile(r"charts/[^/._][^/]*\.tgz")
 _INSIDE = re.compile(r"charts/([^/._][^/]*)/(.+)", re.DOTALL)
 _NESTED_LIMIT = 3
 """Charts within each other that are unpacked; others stay as they are."""
+_CHECKED_LIMIT = 5
+"""Charts within each other whose names are compared; more are refused."""
 _SIZE_LIMIT = 64 * 1024 * 1024
 """Bytes that are unpacked of the charts in one folder; those beyond stay packed."""
 
@@ -28,7 +35,7 @@ def open_packed(files: Mapping[str, bytes], *, mark: str = "", depth: int = _NES
     size = 0
     for path, content in files.items():
         try:
-            inner = parse_archive(content).files if depth and _PACKED.fullmatch(path) else {}
+            inner = parse_archive(content.removeprefix(_BOM)).files if depth and _PACKED.fullmatch(path) else {}
         except ToolError:
             inner = {}
         size += sum(map(len, inner.values()))
@@ -39,47 +46,106 @@ def open_packed(files: Mapping[str, bytes], *, mark: str = "", depth: int = _NES
     return opened
 
 
-def find_repeated_subchart(files: Mapping[str, bytes]) -> str:
-    """Return the name that two subcharts of a chart, or of one in it, go by; "" where there is none.
+def require_distinct_subcharts(files: Mapping[str, bytes]) -> None:
+    """Refuse subcharts of one name, in a chart or in one in it, and those whose names Helm may read differently.
 
     Helm loads them in an order that changes from run to run, and takes the first. A subchart goes by the name in its
     own Chart.yaml, or by the alias that a dependency gives it.
+
+    Raises:
+        ToolError: there are such subcharts, or some that cannot be read.
     """
-    return next(_find_repeated(files, _NESTED_LIMIT), "")
+    _require_distinct(files, "", _CHECKED_LIMIT)
 
 
-def _find_repeated(files: Mapping[str, bytes], depth: int) -> Iterator[str]:
+def _require_distinct(files: Mapping[str, bytes], where: str, depth: int) -> str:
+    """Return the name of the chart with the path `where`, once all below it are checked."""
+    chart = _read(files, where)
+    called, declared = _list_declared(chart.get("dependencies"), where)
     names: list[str] = []
     # One at a time: together, unpacked charts may be larger than the memory.
-    for each in _list_subcharts(files) if depth else ():
-        names.append(str(_read(each).get("name")))
-        yield from _find_repeated(each, depth - 1)
-    yield from (name for name, count in Counter(names).items() if count > 1)
-    dependencies = _read(files).get("dependencies")
-    entries = [each for each in dependencies if isinstance(each, dict)] if isinstance(dependencies, list) else []
-    called = [str(each.get("alias") or each.get("name")) for each in entries]
-    undeclared = {*names} - {str(each.get("name")) for each in entries}
-    yield from (name for name, count in Counter((*called, *undeclared)).items() if count > 1)
+    for path, each in _list_subcharts(files, where):
+        if not depth:
+            raise ToolError(
+                f"{path}: more than {_CHECKED_LIMIT} charts are nested in each other",
+                hint="move the inner ones into the charts/ of one further out",
+            )
+        names.append(_require_distinct(each, f"{path}/", depth - 1))
+    for listed in (names, (*called, *({*names} - declared))):
+        for name, count in Counter(listed).items():
+            if count > 1:
+                raise ToolError(
+                    f"two subcharts are called {name!r}, and Helm picks one at random",
+                    hint=f"the name is that in each {_CHART}, or an alias in dependencies: give one of them an alias",
+                )
+    return _require_text("name", chart.get("name"), f"{where}{_CHART}: the name") if where else ""
 
 
-def _list_subcharts(files: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
-    """Yield the files of each subchart that Helm loads, as far as they can be read."""
+def _list_declared(dependencies: object, where: str) -> tuple[list[str], set[str]]:
+    """Return what dependencies are called, and the names of their charts."""
+    called: list[str] = []
+    declared: set[str] = set()
+    for entry in dependencies if isinstance(dependencies, list) else ():
+        if isinstance(entry, dict):
+            _require_known(entry, ("alias", "name"), f"{where}{_CHART}")
+            names = {key: entry[key] for key in ("name", "alias") if entry.get(key) not in (None, "")}
+            for key, value in names.items():
+                _require_text(key, value, f"{where}{_CHART}: the {key}", " in dependencies")
+            declared.add(names.get("name", ""))
+            called.append(names.get("alias") or names.get("name", ""))
+    return called, declared
+
+
+def _require_text(key: str, value: object, what: str, place: str = "") -> str:
+    if value is None:
+        raise ToolError(f"{what} is missing", hint=f"write {key}: TEXT")
+    if not isinstance(value, str):
+        raise ToolError(
+            f"{what} {value!r}{place} is not a text: Helm makes another one of it", hint=f'write {key}: "TEXT"'
+        )
+    # Helm drops some characters, and which ones depends on the version of Unicode.
+    if not value.isascii() or not value.isprintable():
+        raise ToolError(f"{what} {value!a}{place} is not plain ASCII", hint="use letters, digits and dashes")
+    return value
+
+
+def _require_known(data: Mapping[str, Any], known: tuple[str, ...], path: str) -> None:
+    mistaken = find_mistaken_key(data, known)
+    if mistaken is not None:
+        raise ToolError(f"{path}: {mistaken}", hint=f"write {mistaken.meant}, or leave it out")
+
+
+def _list_subcharts(files: Mapping[str, bytes], where: str) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """Yield path and files of each subchart that Helm loads. Raises ToolError for an archive that cannot be read."""
     folders: dict[str, dict[str, bytes]] = {}
     for path, content in files.items():
         if _PACKED.fullmatch(path):
             try:
-                yield dict(parse_archive(content).files)
-            except ToolError:
-                continue
+                unpacked = parse_archive(content.removeprefix(_BOM)).files
+            except ToolError as error:
+                hint = error.hint or "package the subchart again, or unpack it in charts/"
+                raise ToolError(f"{where}{path} cannot be read: {error.message}", hint=hint) from error
+            yield where + path, dict(unpacked)
         elif found := _INSIDE.fullmatch(path):
             folders.setdefault(found[1], {})[found[2]] = content
-    yield from (each for each in folders.values() if "Chart.yaml" in each)
+    yield from ((f"{where}charts/{name}", each) for name, each in folders.items() if _CHART in each)
 
 
-def _read(files: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return what Helm takes for the Chart.yaml of a chart; empty where it cannot be read."""
-    try:
-        texts = (files.get(name, b"").decode("utf-8-sig") for name in ("Chart.yaml", "requirements.yaml"))
-        return {key: value for text in texts for key, value in parse_mapping(text).items()}
-    except (UnicodeDecodeError, YamlError):
-        return {}
+def _read(files: Mapping[str, bytes], where: str) -> dict[str, Any]:
+    """Return what Helm takes for the Chart.yaml of a chart. Raises ToolError where it may take something else."""
+    chart: dict[str, Any] = {}
+    for name in (_CHART, _REQUIREMENTS):
+        path = where + name
+        try:
+            data = parse_mapping(files.get(name, b"").decode("utf-8-sig"))
+        except (UnicodeDecodeError, YamlError) as error:
+            line = f"line {error.line}: " if isinstance(error, YamlError) and error.line else ""
+            raise ToolError(f"{path} cannot be read: {line}{error}", hint="correct it, or remove the chart") from error
+        _require_known(data, ("dependencies", "name"), path)
+        if chart.get("dependencies") and data.get("dependencies"):
+            raise ToolError(
+                f"{path}: dependencies are in {where}{_CHART}, too, and Helm mixes both",
+                hint=f"keep those in {_CHART}",
+            )
+        chart |= data
+    return chart

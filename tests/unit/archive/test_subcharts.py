@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import tracemalloc
 
 import pytest
 
 from trainchart.archive import subcharts
+from trainchart.archive.identity import build_tar
 from trainchart.archive.pack import BuildInfo, pack_chart
-from trainchart.archive.subcharts import find_repeated_subchart, open_packed
+from trainchart.archive.subcharts import open_packed, require_distinct_subcharts
 from trainchart.check.finding import CheckInput
 from trainchart.check.rules.archive import check_no_secrets
 from trainchart.check.rules.chart_file import check_fields
@@ -78,6 +80,94 @@ def test_subcharts_of_one_name_are_refused(dependencies: tuple[str, ...], files:
     assert [each.message for each in check_fields(CheckInput(files=outer)) if "at random" in each.message]
 
 
+def two_charts(first: str, second: str = "name: x") -> dict[str, bytes]:
+    texts = {"a": first, "b": second}
+    return {
+        f"charts/{key}/Chart.yaml": f"apiVersion: v2\nversion: 1.0.0\n{text}\n".encode() for key, text in texts.items()
+    }
+
+
+UNCERTAIN = {
+    "a truth value": (two_charts("name: yes", "name: 'true'"), "charts/a/Chart.yaml: the name True is not a text"),
+    "a number": (two_charts("name: 1.0", "name: '1'"), "charts/a/Chart.yaml: the name 1.0 is not a text"),
+    "another case": (two_charts("Name: x"), "charts/a/Chart.yaml: the key Name is name to Helm"),
+    "another letter": (
+        two_charts("name: x\ndependencieſ: [{name: y, alias: z}]"),
+        r"charts/a/Chart.yaml: the key .dependencie\\u017f. is dependencies to Helm",
+    ),
+    "an entry": (
+        two_charts("name: x\ndependencies: [{name: y, ALIAS: z}]"),
+        "charts/a/Chart.yaml: the key ALIAS is alias to Helm",
+    ),
+    "no name": (two_charts("home: x"), "charts/a/Chart.yaml: the name is missing"),
+    "what Helm leaves out": (two_charts(r'name: "x\u200b"'), r"charts/a/Chart.yaml: the name 'x\\u200b' is not"),
+    "a lone sign": (two_charts("name: ! x"), "charts/a/Chart.yaml cannot be read: line 3: a lone !"),
+    "a list": (two_charts("- name"), "charts/a/Chart.yaml cannot be read"),
+    "no UTF-8": (
+        {"charts/a/Chart.yaml": b"name: \xff\n", "charts/b/Chart.yaml": chart("b")},
+        "charts/a/Chart.yaml cannot be read",
+    ),
+    "requirements": (
+        {"charts/a/Chart.yaml": chart("a"), "charts/a/requirements.yaml": b"NAME: x\n"},
+        "charts/a/requirements.yaml: the key NAME is name to Helm",
+    ),
+    "dependencies twice": (
+        {
+            "charts/a/Chart.yaml": chart("a") + b"dependencies: [{name: b, alias: x}]\n",
+            "charts/a/requirements.yaml": b"dependencies: [{name: b}]\n",
+        },
+        "charts/a/requirements.yaml: dependencies are in charts/a/Chart.yaml, too",
+    ),
+    "no archive": ({"charts/a.tgz": b"no archive"}, r"charts/a\.tgz cannot be read: not a gzip archive"),
+    "in a packed chart": (
+        {"charts/a.tgz": gzip.compress(build_tar("a", {"Chart.yaml": chart("a"), "charts/b.tgz": b"x"}))},
+        r"charts/a\.tgz/charts/b\.tgz cannot be read",
+    ),
+    "too deep": (
+        {f"{'charts/a/' * depth}Chart.yaml": chart("a") for depth in range(1, 7)},
+        "more than 5 charts are nested in each other",
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "message"), UNCERTAIN.values(), ids=UNCERTAIN)
+def test_subcharts_whose_names_are_uncertain_are_refused(files: dict[str, bytes], message: str) -> None:
+    """Helm may call them something else, such as another subchart's name."""
+    with pytest.raises(ToolError, match=message) as caught:
+        require_distinct_subcharts({"Chart.yaml": declare(), **files})
+    assert caught.value.hint
+    (finding,) = (each for each in check_fields(CheckInput(files={"Chart.yaml": declare(), **files})))
+    assert (finding.message, finding.hint) == (caught.value.message, caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("dependency", "message"),
+    [
+        ("{name: yes}", "Chart.yaml: the name True in dependencies is not a text"),
+        ("{name: x, alias: 1}", "Chart.yaml: the alias 1 in dependencies is not a text"),
+        ('{name: "x\\u200b"}', r"Chart.yaml: the name 'x\\u200b' in dependencies is not"),
+    ],
+)
+def test_dependencies_whose_names_are_uncertain_are_refused(dependency: str, message: str) -> None:
+    with pytest.raises(ToolError, match=message):
+        require_distinct_subcharts({"Chart.yaml": declare(dependency)})
+
+
+def test_packed_subcharts_are_read_without_their_byte_order_mark() -> None:
+    """Helm drops the mark from every file, archives included."""
+    marked = b"\xef\xbb\xbf" + pack("s", id_rsa=KEY)
+    assert open_packed({"charts/a.tgz": marked})["charts/a/id_rsa"] == KEY
+    with pytest.raises(ToolError, match="two subcharts are called 's'"):
+        require_distinct_subcharts({"Chart.yaml": declare(), "charts/a.tgz": marked, "charts/b.tgz": pack("s")})
+
+
+def test_usual_subcharts_are_fine() -> None:
+    first = "name: x.y_Z\nAppVersion: 1\ndependencies: [&d {name: a, alias: ''}, {<<: {version: 1}, name: b, alias: ~}]"
+    nested = {f"{'charts/a/' * depth}Chart.yaml": chart("a") for depth in range(2, 6)}
+    other = {"charts/b/requirements.yaml": b"dependencies: [{name: c}]\n", "charts/README.md": b"", "charts/c/x": b""}
+    require_distinct_subcharts({"Chart.yaml": declare("{name: x, alias: w}"), **two_charts(first), **nested, **other})
+
+
 def test_subcharts_of_several_names_are_fine() -> None:
     files = {"charts/s/Chart.yaml": chart("s"), "charts/t.tgz": pack("t"), "charts/_s/Chart.yaml": chart("s")}
     pack_chart({"Chart.yaml": declare("{name: s, alias: a}", "{name: s, alias: b}", "{name: t}"), **files}, BuildInfo())
@@ -96,7 +186,7 @@ def test_subcharts_are_unpacked_one_at_a_time() -> None:
     size = 4 * 1024**2
     files = {f"charts/s{number}.tgz": pack(f"s{number}", zeros=bytes(size)) for number in range(8)}
     tracemalloc.start()
-    assert find_repeated_subchart({"Chart.yaml": declare(), **files}) == ""
+    require_distinct_subcharts({"Chart.yaml": declare(), **files})
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 6 * size

@@ -8,11 +8,12 @@ from typing import Any
 
 from trainchart.archive.chart_file import CHART_FILE, REQUIREMENTS_FILE, find_overriding_keys
 from trainchart.archive.read import is_safe_name
-from trainchart.archive.subcharts import find_repeated_subchart
+from trainchart.archive.subcharts import require_distinct_subcharts
 from trainchart.chart_version import is_chart_version
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import read_source
+from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import YamlError, find_keys, parse_mapping
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -64,9 +65,11 @@ def check_fields(given: CheckInput) -> Iterator[Finding]:
     for field, message, hint in _field_problems(chart):
         yield Finding(message, path=CHART_FILE, line=lines.get(field, 1), hint=hint)
     yield from _find_overrides(read_source(given, REQUIREMENTS_FILE))
-    repeated = find_repeated_subchart(given.files)
-    if repeated:
-        yield Finding(f"two subcharts are called {repeated!r}, of which Helm takes one at random", path="charts")
+    try:
+        require_distinct_subcharts(given.files)
+    except ToolError as error:
+        if not error.message.startswith(f"{REQUIREMENTS_FILE} cannot be read"):  # as is said above
+            yield Finding(error.message, path="charts", hint=error.hint)
     for path in given.files:
         if not is_safe_name(path):
             yield Finding(f"the file name {path!a} is another path to Helm, or none", path="")
