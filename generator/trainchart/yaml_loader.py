@@ -50,7 +50,7 @@ class Loader(FastLoader):  # type: ignore[misc]
         refuse_many_nodes((text,), node_limit)
         refuse_deep_nesting(text)
         _require_no_marks(text)
-        _require_typed(text)
+        _require_plain_tokens(text)
         _require_plain_separators(text)
         super().__init__(text)
 
@@ -181,6 +181,7 @@ for _tag in ("binary", "omap", "pairs", "set", "timestamp"):
     Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _refuse_tag)
 
 
+_BRACKET = re.compile(r"[\[{]")
 _LINE_BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
 
 
@@ -200,23 +201,31 @@ def _mark(text: str, place: int) -> yaml.Mark:
     return yaml.Mark("", place, len(_LINE_BREAK.findall(text, 0, place)), 0, None, 0)
 
 
-_ODD_TAG = re.compile(r"!(?:\s|<!>)|(?<![^\s,\[\]{}])[^\s,\[\]{}!]*+![^\s,\[\]{}]*+,|(?<![^\s\ufeff])%YAML")
+_ODD_TOKEN = re.compile(r"!(?:\s|<!>)|(?<![^\s,\[\]{}])[^\s,\[\]{}!]*+![^\s,\[\]{}]*+,|(?<![^\s\ufeff])%YAML")
 """What may be a lone `!`, a tag with a comma behind it, or a version: each word is read once, however long it is."""
 
 
-def _require_typed(text: str) -> None:
-    """Refuse tags that are others to Helm than to libyaml, and a version that Helm refuses. Raises yaml.YAMLError.
+def _require_plain_tokens(text: str) -> None:
+    """Refuse what Helm reads differently than libyaml, or not at all. Raises yaml.YAMLError.
 
-    `!` before a value makes a text of it for Helm alone, which also takes a comma for a part of the tag before it.
+    `!` before a value makes a text of it for Helm alone, which also takes a comma for a part of the tag before it, and
+    a question mark in brackets for the beginning of a key.
     """
-    if not _ODD_TAG.search(text):
+    if not _ODD_TOKEN.search(text) and ("?" not in text or not _BRACKET.search(text)):
         return
     before: yaml.Token | None = None
+    depth = 0
     for token in yaml.scan(text, Loader=FastLoader):
+        if isinstance(token, (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken)):
+            depth += 1
+        elif isinstance(token, (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken)):
+            depth -= 1
+        elif isinstance(token, yaml.ScalarToken) and depth and token.plain and "?" in token.value:
+            raise _ambiguous("a question mark without quotes in brackets", token.start_mark)
+        elif isinstance(token, yaml.DirectiveToken) and token.name == "YAML" and token.value != (1, 1):
+            raise _ambiguous("%YAML {}.{}, where 1.1 is expected".format(*token.value), token.start_mark)
         if isinstance(before, yaml.TagToken):
             _require_plain_tag(before, token)
-        if isinstance(token, yaml.DirectiveToken) and token.name == "YAML" and token.value != (1, 1):
-            raise _ambiguous("%YAML {}.{}, where 1.1 is expected".format(*token.value), token.start_mark)
         before = token
 
 

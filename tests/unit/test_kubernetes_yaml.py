@@ -229,6 +229,25 @@ def test_a_comma_after_a_tag_elsewhere_is_no_part_of_it(text: str) -> None:
     assert parse_mapping(text) == helm_python.values_from_yaml(text)
 
 
+@pytest.mark.parametrize("start", ["", "\ufeff", "# first\r\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["[what?, b]", "[--url, http://x?a=b]", "{b: c, d: {e: f?}}", "{b?: c}", "[b,\n'c?', d ? e]", "[[b], c?d]"],
+)
+def test_a_question_mark_without_quotes_in_brackets_is_refused(start: str, text: str) -> None:
+    with pytest.raises(helm_python.HelmError):
+        helm_python.values_from_yaml(f"a: {text}\n")
+    with pytest.raises(YamlError, match="question mark") as caught:
+        parse_mapping(f"{start}a: {text}\n")
+    assert caught.value.line == 1 + f"{start}{text}".count("\n")
+
+
+@pytest.mark.parametrize("text", ["what? # [?]", "['b?', \"c?\"] # ?", "[b, ? c]", "[\n? b\n, c]", "[?b]", "|\n  [b?]"])
+def test_question_marks_that_all_read_alike(text: str) -> None:
+    text = f"# [a?]\na: {text}\nb: {{? c : d}}\ne: f?\n"
+    assert parse_mapping(text) == helm_python.values_from_yaml(text)
+
+
 def test_signs_like_tags_take_no_time() -> None:
     text = "!" * 300_000
     assert parse_mapping(f"a: '{text}'\nb: '!{'a!' * 150_000}'\n")["a"] == text
