@@ -219,10 +219,10 @@ def _flatten(document: Any, node: yaml.Node) -> Iterator[tuple[Any, yaml.Node]]:
 
 def parse_mapping(text: str, *, node_limit: int = NODE_LIMIT) -> dict[str, Any]:
     """Return the single mapping that `text` holds; empty text is an empty mapping. Raises YamlError."""
-    documents = parse_documents(text, node_limit=node_limit)
-    if len(documents) > 1:
+    documents = parse_documents(text, node_limit=node_limit, drop_empty=False)
+    if any(document is not None for document in documents[1:]):  # Helm reads the first one
         raise YamlError(f"expected one YAML document, found {len(documents)}")
-    if not documents:
+    if not documents or documents[0] is None:
         return {}
     if not isinstance(documents[0], dict):
         raise YamlError(f"expected a mapping at the top, found {_kind(documents[0])}", 1)

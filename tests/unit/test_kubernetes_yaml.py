@@ -114,6 +114,14 @@ def test_documents_and_their_errors() -> None:
     assert parse_mapping("# nothing\n") == {}
 
 
+@pytest.mark.parametrize("start", ["---\n---\n", "--- # first\n---\n", "---\n...\n---\n"])
+def test_a_mapping_behind_an_empty_document_is_refused(start: str) -> None:
+    assert helm_python.values_from_yaml(f"{start}a: 1\n") == {}
+    with pytest.raises(YamlError, match="expected one YAML document, found 2"):
+        parse_mapping(f"{start}a: 1\n")
+    assert parse_mapping("# first\n---\na: 1\n---\n# last\n---\n") == {"a": 1}
+
+
 def test_duplicate_keys_are_found_at_every_depth_once() -> None:
     text = "a: 1\nb:\n  - c: 1\n    d: 2\n    c: 3\n---\ne: &x {f: 1, f: 2}\ng: *x\na: 2\n"
     assert [(found.key, found.line) for found in find_duplicate_keys(text)] == [("c", 5), ("f", 7)]
