@@ -219,7 +219,7 @@ CASES = {
     ),
     "probe": Case(
         "probe-failed",
-        "asked the container to stop",
+        "stopped the container, but not its pod",
         "time.sleep(600)",
         values=merge_values(
             {"run": {"maxRestarts": 0}},

@@ -24,7 +24,7 @@ from trainchart.cluster.snapshot import (
 from trainchart.reports.hints import fill_in
 from trainchart.reports.report import FROM_RECORD, Report
 from trainchart.reports.text import describe_time
-from trainchart_runtime.causes import CAUSES, PEER_LOST, PEER_MISSING
+from trainchart_runtime.causes import CAUSES, PEER_LOST, PEER_MISSING, PROBE_FAILED
 from trainchart_runtime.cluster import EVALUATOR, deciding_tasks
 from trainchart_runtime.pod_causes import EVICTED, NODE_LOST, POD_DELETED, PREEMPTED
 from trainchart_runtime.pod_problems import find_pod_problem, parse_event, parse_time
@@ -35,6 +35,10 @@ _TAKEN_AWAY = tuple(cause.name for cause in (EVICTED, PREEMPTED, NODE_LOST, POD_
 _OF_PEERS = (PEER_LOST.name, PEER_MISSING.name)
 _UNRESOLVED = re.compile(r"resol|getaddrinfo|gaierror|Name or service not known", re.IGNORECASE)
 _RUNNING = "Running"
+_PROBES = ("Liveness probe ", "Startup probe ")
+"""How the kubelet's events begin about the probes that end a container."""
+_PROBE_WORDS = 24
+"""Enough to tell the probes apart: what follows may be another each time."""
 _OFTEN = 2
 """So many times a pod is taken away, and it is no accident."""
 _HINTS = {
@@ -67,6 +71,7 @@ def find_oddities(
         *_find_awaited_end(report, sets),
         *_find_idle_success(report, seen, record),
         *_find_failing_companions(report, seen),
+        *_find_kubelet_stops(report, seen),
         *_find_unreached_peers(report),
     ]
 
@@ -129,14 +134,18 @@ def _find_repeated_losses(report: Report, *, is_scaled: bool) -> Iterator[str]:
         if len(incidents) < _OFTEN:
             continue
         first, last = incidents[0], incidents[-1]
-        same = "each time" if len({_without_numbers(each.error) for each in incidents}) == 1 else "the last time"
+        same = (
+            "the reason each time was"
+            if len({_without_numbers(each.error) for each in incidents}) == 1
+            else "the last reason was"
+        )
         name = labels.get(pod, pod)
         advice = fill_in(_HINTS.get(cause, CAUSES[cause].hint), report.address, pod, last.node)
         words = "" if cause in advised else f". {advice}"
         advised.add(cause)
         yield (
             f"{name} was {_describe_loss(cause)} {len(incidents)} times since {describe_time(first.at)}: {same}: "
-            f"{(last.error or CAUSES[cause].sentence).rstrip('.')}; it is recreated, and the run "
+            f"{(last.error or CAUSES[cause].sentence).rstrip('.')}. The pod is recreated, and the run "
             f"continues{until}{words}"
         )
 
@@ -191,6 +200,24 @@ def _find_idle_success(report: Report, seen: Snapshot, record: Record) -> Iterat
         f"What an earlier run left{place} was already finished. To train, give the run its own claim or "
         "volumes.checkpoints.subPath, or more steps or epochs, and rerun it; --resume never starts over"
     )
+
+
+def _find_kubelet_stops(report: Report, seen: Snapshot) -> Iterator[str]:
+    """Yield why the kubelet has stopped containers of pods that it left in place, as far as it says so."""
+    stopped = {each.pod for each in report.incidents if each.cause == PROBE_FAILED.name}
+    if report.outcome is not None and report.outcome.cause == PROBE_FAILED.name:
+        stopped.add(report.outcome.pod)
+    told: dict[tuple[str, str], str] = {}
+    for event in (parse_event(event) for event in listed(seen.events)):
+        if event.kind == "Pod" and event.name in stopped and event.reason == "FailedPostStartHook":
+            words = "the postStart hook of its container failed; nothing says why, so run the hook's command yourself"
+        elif event.kind == "Pod" and event.name in stopped and event.message.startswith(_PROBES):
+            words = event.message.strip()
+        else:
+            continue
+        told[event.name, words[:_PROBE_WORDS]] = words
+    for (pod, _), words in told.items():
+        yield f"the kubelet stopped the container of {pod}: {words}"
 
 
 def _find_failing_companions(report: Report, seen: Snapshot) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -16,6 +17,8 @@ _SHOWN = 4
 """Accounts, and pods of each."""
 _OF_THE_CLUSTER = "kube-system"
 """What Kubernetes itself runs may delete any pod, and hardly ever is what deletes these."""
+_OF_CRON_JOB = re.compile(r"^Job (.+)-\d{8}$")
+"""A Job is named by its CronJob and the minute of its time."""
 _DELETES = {"delete", "deletecollection", "*"}
 
 
@@ -92,6 +95,7 @@ def _words(rule: Object, key: str) -> list[str]:
 def _describe(account: tuple[str, str], by: str, namespace: str, pods: Sequence[Object]) -> str:
     name = account[1] if account[0] == namespace else "/".join(account)
     users = [pod for pod in pods if section(pod, "spec").get("serviceAccountName") == account[1]]
-    owners = list(dict.fromkeys(owner_of(pod) or f"pod {name_of(pod)}" for pod in users))
+    makers = (_OF_CRON_JOB.sub(r"CronJob \1", owner_of(pod)) for pod in users)
+    owners = list(dict.fromkeys(maker or f"pod {name_of(pod)}" for maker, pod in zip(makers, users, strict=True)))
     used = f", used by {', '.join(owners[:_SHOWN])}" if owners and account[0] == namespace else ""
     return f"{name} ({by}{used})"

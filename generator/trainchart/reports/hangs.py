@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from trainchart.reports.report import CLUSTER, FROM_RECORD, SILENT_SECONDS, Report, TrainingKey
-from trainchart_runtime.contract import COMPONENT_LABEL, INSTANCE_LABEL, NAME_LABEL
+from trainchart_runtime.contract import COMPONENT_LABEL, INSTANCE_LABEL, NAME_LABEL, PEER_REFUSES
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 
@@ -24,13 +24,17 @@ _ALONE = (
 _WATCHED = "run.noProgressTimeout restarts such a run."
 _UNWATCHED = "run.noProgressTimeout does not end it, because it counts from the first step that a pod reports."
 _TASKS_SHOWN = 8
+_RUNNING = "Running"
+_OF_LAUNCHER = "trainchart-launcher: "
+_WAITS_FOR_PEERS = f"{_OF_LAUNCHER}waiting for "
+_REFUSES = re.compile(rf"([a-z0-9][a-z0-9-]*)[a-z0-9.-]*:(\d+) \({PEER_REFUSES}\)")
 _NAMED_STEP = re.compile(r"(?<![/A-Za-z])steps?\W{0,3}(\d{1,3}(?:[,_]\d{3})+|\d+)\b", re.IGNORECASE)
 
 
 def advise_on_hang(report: Report) -> Iterator[str]:
     """Yield what to check where no step comes, and no task or exception explains it."""
     is_silent = report.seems_to_hang or report.step_pause
-    if report.problems or report.early_finishers or report.warnings or not is_silent:
+    if report.problems or report.early_finishers or report.warnings or not is_silent or any(explain_refusals(report)):
         return
     is_new = report.progress.step is None and report.progress.before is None
     unless = "its steps do not take that long"
@@ -43,6 +47,29 @@ def advise_on_hang(report: Report) -> Iterator[str]:
     words = _ALONE if is_alone else _IN_STEP if report.remarks else _IN_STEP + _PERHAPS
     again = f" Once that is fixed: trainchart rerun {report.address}" if is_new and report.origin == CLUSTER else ""
     yield f"If {unless}{noted}, {words.format(report.address)}. {_UNWATCHED if is_new else _WATCHED}{again}"
+
+
+def explain_refusals(report: Report) -> Iterator[str]:
+    """Yield which pods refuse connections at the addresses at which their peers expect them, though they run."""
+    refusing: dict[str, str] = {}
+    for line in report.last_lines:
+        if line.text.startswith(_WAITS_FOR_PEERS):
+            refusing.update({found[1]: found[2] for found in _REFUSES.finditer(line.text)})
+    finished = [pod.label for pod in report.pods or () if pod.name in refusing and pod.label in report.finished]
+    running = [pod for pod in report.pods or () if pod.name in refusing and pod.state == _RUNNING]
+    if finished:
+        yield (
+            f"Its other pods wait for {list_names(finished)}, which {'has' if len(finished) == 1 else 'have'} finished "
+            "and will not answer any more: all tasks that train in step must do the same number of steps. Then: "
+            f"trainchart rerun {report.address}"
+        )
+    elif running and report.pods and len(running) > 1:
+        ports = sorted({refusing[pod.name] for pod in running})
+        yield (
+            f"{list_names([pod.label for pod in running])} run, and nothing listens on port {list_names(ports)} in "
+            "them: the programs have not started their TensorFlow servers there. They may still be loading; otherwise "
+            "the code or `env` sets a TF_CONFIG of its own, or the program never makes its strategy or server."
+        )
 
 
 def explain_early_finish(report: Report) -> Iterator[str]:
@@ -62,7 +89,10 @@ def explain_early_finish(report: Report) -> Iterator[str]:
 
 def explain_unwatched(report: Report) -> Iterator[str]:
     """Yield that a program goes on of which the run controller reports nothing."""
-    newest = max(report.last_lines, key=lambda line: line.at)
+    own = [line for line in report.last_lines if not line.text.startswith(_OF_LAUNCHER)]
+    if not own:
+        return
+    newest = max(own, key=lambda line: line.at)
     steps = [int(re.sub("[,_]", "", found)) for found in _NAMED_STEP.findall(newest.text)]
     goes_on = not steps or max(steps) > (report.progress.step or 0)
     if report.source == FROM_RECORD and goes_on and parse_time(newest.at) > report.progress.at + SILENT_SECONDS / 2:

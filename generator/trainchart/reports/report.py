@@ -313,7 +313,9 @@ class Report:
         diagnosis = Diagnosis(CAUSES.get(outcome.cause, TERMINATED), outcome.error)
         is_program = outcome.cause in _OF_PROGRAMS and identify_failure(diagnosis, None, 0.0)
         is_alike = all(each.cause == outcome.cause for each in self.incidents if each.pod == outcome.pod)
-        return bool(is_program and is_alike and began and outcome.at - began[0] <= _START_SECONDS)
+        # The fastest failures end a run before every pod was seen running.
+        is_soon = not began or outcome.at - began[0] <= _START_SECONDS
+        return bool(is_program and is_alike and is_soon)
 
     @property
     def waits_long(self) -> bool:

@@ -253,6 +253,8 @@ def _summary(report: Report) -> Iterator[str]:
         parts += [f"{name} {number:g}" for name, number in progress.metrics.items()]
         parts += [f"{name} NaN" for name in progress.nan_metrics]
         seen = f" ({describe_seconds(report.now - progress.at)} ago)" if progress.at else ""
+        if outcome is None and progress.before is not None and progress.step == progress.before:
+            seen = " (before it was restarted)"
         yield f"  {', '.join(parts)}{seen}"
     if report.seems_to_hang or report.step_pause:
         # `why` shows problems instead of lines, and has no lines of a local run.

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from trainchart.reports.deaths import advise_repeated, death_lines, find_first_death, find_growth
-from trainchart.reports.hangs import advise_on_hang, explain_early_finish, explain_unwatched, find_odd_one_out
+from trainchart.reports.hangs import (
+    advise_on_hang,
+    explain_early_finish,
+    explain_refusals,
+    explain_unwatched,
+    find_odd_one_out,
+)
 from trainchart.reports.hints import fill_in, leave_notes
 from trainchart.reports.local_causes import NOTHING_DONE, RUN_KILLED
 from trainchart.reports.log_line import LogLine
@@ -91,6 +97,8 @@ _OF_NETWORKS = tuple(
     cause.name for cause in (DOWNLOAD_FAILED, SERVICE_UNREACHABLE, PEER_MISSING, PEER_UNRESOLVABLE, STORAGE_FAILED)
 )
 _SAME_SECONDS = 10.0
+_REPORTED_SECONDS = 45.0
+"""What makes steps has reported one by then: steps are recorded every 30 seconds."""
 """A verdict comes this much later than the death it is about, at most."""
 
 
@@ -171,7 +179,10 @@ def _standing(report: Report) -> Iterator[str]:
         if report.seconds_per_step and report.origin == CLUSTER and not (report.seems_to_hang or report.step_pause):
             pace = _describe_pace(report.seconds_per_step)
             more = f"trainchart top {report.address} shows which pod is at its CPU limit"
-            yield f"Its steps take about {pace} each. If that is slow: {more}."
+            if report.now - progress.at < max(_REPORTED_SECONDS, 2 * report.seconds_per_step):
+                yield f"Its steps take about {pace} each. If that is slow: {more}."
+            else:
+                yield f"Its steps took about {pace} each before. If none follow: trainchart logs {report.address}"
     elif is_running and (report.seems_to_hang or report.awaits_first_step):
         yield f"It has run for {describe_seconds(report.now - report.since)} without reporting a step."
     yield from explain_early_finish(report)
@@ -184,6 +195,7 @@ def _standing(report: Report) -> Iterator[str]:
         )
     if report.problems:
         return
+    yield from explain_refusals(report)
     yield from advise_on_hang(report)
     if report.outcome is None:
         yield from report.leads
@@ -353,6 +365,8 @@ def _explain_phase(report: Report) -> str:
     if outcome is not None:
         step = f" at step {outcome.step}" if outcome.step is not None and outcome.cause != NOTHING_DONE else ""
         subject = " ".join(filter(None, (outcome.sentence or outcome.result, outcome.pod)))
+        if outcome.result == SUCCEEDED and outcome.step is None and outcome.cause != NOTHING_DONE:
+            step = f". It reported no step; trainchart logs {report.address} shows what it did"
         return f"{subject}{step}{_number(outcome.metrics)}"
     if report.phase == QUEUED:
         return "It waits until its queue has room for all of its pods."

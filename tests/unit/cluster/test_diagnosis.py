@@ -354,6 +354,32 @@ def test_line_of_no_later_step_is_not_training_unseen(step: int | None, text: st
     assert any(line.startswith("Yet chief-0 printed after that.") for line in told) == is_told
 
 
+@pytest.mark.parametrize(
+    ("finished", "words"),
+    [
+        ((), "worker-0, worker-1 run, and nothing listens on port 2222 in them: "),
+        (("worker-1",), "Its other pods wait for worker-1, which has finished and will not answer any more: "),
+    ],
+)
+def test_peers_that_refuse_each_other_are_explained(finished: tuple[str, ...], words: str) -> None:
+    progress = {"attempt": 1, "step": 33, "bestStep": 33, "at": NOW - 840}
+    report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
+    pods = tuple(
+        dataclasses.replace(pod, state="Finished" if pod.label in finished else "Running") for pod in report.pods or ()
+    )
+    line = "trainchart-launcher: waiting for 1 peer for 94 s: exp1-mnist-{}.exp1-mnist:2222 (refuses connections)"
+    lines = tuple(
+        LogLine(stamp(NOW), label, line.format(peer))
+        for label, peer in (("worker-0", "worker-1"), ("worker-1", "worker-0"))
+        if label not in finished
+    )
+    told = why_lines(
+        dataclasses.replace(report, pods=pods, last_lines=lines, finished=dict.fromkeys(finished, NOW - 900))
+    )
+    assert any(each.startswith(words) for each in told)
+    assert not any("printed after that" in each or "its tasks hangs" in each for each in told)
+
+
 def test_line_without_a_time_is_shown_with_a_dash() -> None:
     progress = {"attempt": 1, "step": 33, "bestStep": 33, "at": NOW - 840}
     report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])

@@ -12,6 +12,7 @@ from tests.small_cluster.cluster_objects import (
     NAMESPACE,
     NOW,
     make_controller_pod,
+    make_event,
     make_job,
     make_pod,
     make_pods,
@@ -77,7 +78,9 @@ def test_pod_that_is_evicted_again_and_again_is_remarked() -> None:
     words = f"worker-1 was evicted 5 times since {describe_time(NOW - 600)}"
     assert list_lines([report])[1].endswith(f"  {words}")
     text = "\n".join(why_lines(report))
-    assert f"{words}: each time: {TMP_FULL[:-1]}; it is recreated" in text and "raise tmpSize" in text
+    assert (
+        f"{words}: the reason each time was: {TMP_FULL[:-1]}. The pod is recreated" in text and "raise tmpSize" in text
+    )
     assert not look(make_state("Running", progress=step, incidents=evict(1))).remarks
     drained = [*evict(1), *evict(1, "exp1-mnist-worker-0")]
     assert not look(make_state("Running", progress=step, incidents=drained)).remarks
@@ -88,7 +91,7 @@ def test_advice_about_pods_taken_away_is_given_once() -> None:
     both = [*evict(5), *evict(4, "exp1-mnist-worker-0")]
     remarks = look(make_state("Running", progress=step, incidents=both)).remarks
     assert ["raise tmpSize" in remark for remark in remarks] == [True, False]
-    assert remarks[1].endswith("it is recreated, and the run continues")
+    assert remarks[1].endswith("The pod is recreated, and the run continues")
 
 
 def test_advice_of_a_companion_is_not_that_of_pods_again() -> None:
@@ -104,7 +107,7 @@ def test_advice_of_a_companion_is_not_that_of_pods_again() -> None:
 def test_how_many_more_fruitless_starts_end_the_run_is_said() -> None:
     step = {"at": NOW - 5, "attempt": 1, "step": None, "bestStep": None, "fruitlessRestarts": 4}
     text = "\n".join(why_lines(look(make_state("Running", progress=step, incidents=evict(4)))))
-    assert "it is recreated, and the run continues, until 2 more starts have brought no new highest step. " in text
+    assert "The pod is recreated, and the run continues, until 2 more starts have brought no new highest step. " in text
 
 
 def test_pods_deleted_again_and_again_are_explained_once() -> None:
@@ -219,3 +222,31 @@ def test_run_without_a_first_step_shows_its_pods_last_lines() -> None:
     assert "Nothing has failed.\nIt has run for 1 min without reporting a step.\nThe last line of each pod:\n" in text
     assert text.count("reading 0 of 1 files") == 1 and "hangs" not in text
     assert not look(make_state("Running", since=NOW - 30, progress={"at": NOW - 30, "attempt": 1})).awaits_first_step
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "words"),
+    [
+        ("FailedPostStartHook", "PostStartHook failed", "the postStart hook of its container failed; nothing says why"),
+        ("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 500", "Liveness probe failed: HTTP"),
+        ("Unhealthy", "Startup probe errored: rpc error", "Startup probe errored"),
+        ("Unhealthy", "Readiness probe failed: no", ""),
+        ("BackOff", "Back-off restarting failed container", ""),
+    ],
+)
+def test_reason_of_the_kubelet_for_a_stop_is_told(reason: str, message: str, words: str) -> None:
+    death = {**evict(1)[0], "cause": "probe-failed"}
+    for pod, expected in (("exp1-mnist-worker-1", words), ("exp1-mnist-worker-0", "")):
+        events = (make_event("Pod", pod, reason, message), make_event("Pod", pod, reason, f"{message} again"))
+        seen = Snapshot(
+            now=NOW,
+            sets=tuple(make_sets()),
+            pods=tuple(make_pods()),
+            records=(make_record(make_state("Running", incidents=[death])),),
+            jobs=(make_job(),),
+            events=events,
+        )
+        remarks = diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen).remarks
+        told = [each for each in remarks if each.startswith(f"the kubelet stopped the container of {pod}: ")]
+        assert len(told) == bool(expected)
+        assert expected in " ".join(told)

@@ -82,6 +82,13 @@ def test_accounts_that_pods_use_come_first_and_few_are_named() -> None:
     assert ", and 5 more may delete pods in team-a: " in words
 
 
+def test_a_job_of_a_cron_job_is_named_by_it() -> None:
+    pod = make("reaper-29384712-x", spec={"serviceAccountName": "cleaner"})
+    pod["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "reaper-29384712", "controller": True}]
+    words = find(bind("tidy", "Role", f"{NAMESPACE}/cleaner"), pods=(pod,))
+    assert "cleaner (RoleBinding tidy-binding, used by CronJob reaper) may delete pods" in words
+
+
 def test_what_may_not_be_read_says_nothing() -> None:
     hidden = Unreadable("roles", "forbidden")
     rights = Rights(hidden, (bind("tidy", "Role", f"{NAMESPACE}/cleaner"),), hidden, hidden)

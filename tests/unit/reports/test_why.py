@@ -244,3 +244,21 @@ def test_pace_of_a_run_is_told_with_what_shows_its_limits() -> None:
     )
     assert words in why_lines(report)
     assert words not in why_lines(dataclasses.replace(report, origin=LOCAL))
+    later = why_lines(dataclasses.replace(report, now=NOW + 50))
+    assert "Its steps took about 2.8 s each before. If none follow: trainchart logs exp -n a" in later
+
+
+def test_success_without_a_step_is_said() -> None:
+    outcome = Verdict("Succeeded", NOW - 60, "succeeded", "The program finished.", pod="exp-m-worker-0")
+    report = Report(TrainingKey("a", "exp", "m"), NOW, "Succeeded", "record", outcome=outcome)
+    words = "It reported no step; trainchart logs exp -n a shows what it did"
+    assert words in "\n".join(why_lines(report))
+    assert words not in "\n".join(why_lines(dataclasses.replace(report, outcome=outcome._replace(step=7))))
+
+
+def test_step_from_before_a_restart_has_no_age() -> None:
+    progress = Progress(at=NOW - 5, step=126, before=126)
+    report = Report(TrainingKey("a", "exp", "m"), NOW, RUNNING, "record", progress=progress)
+    assert "  step 126 (before it was restarted)" in status_lines(report)
+    moved = dataclasses.replace(report, progress=dataclasses.replace(progress, step=127))
+    assert "  step 127 (5 s ago)" in status_lines(moved)

@@ -40,6 +40,13 @@ def test_a_long_command_is_cut() -> None:
     assert len(compare(spec(limits={f"example.com/{number}": "1" for number in range(1000)}), spec())) == 1000
 
 
+def test_a_hook_that_a_policy_added_is_named() -> None:
+    made = spec()
+    made["containers"][1]["lifecycle"] = {"postStart": {"exec": {"command": ["/opt/register"]}}}
+    assert compare(made, spec()) == 'lifecycle.postStart {"exec": {"command": ["/opt/register"]}} instead of unset'
+    assert compare(made, made) == ""
+
+
 def test_names_and_rights_that_a_policy_changed_are_named() -> None:
     planned, made = spec(), spec()
     planned["hostAliases"] = [{"ip": "10.0.0.7", "hostnames": ["store"]}]

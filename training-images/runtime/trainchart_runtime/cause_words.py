@@ -172,6 +172,8 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         ),
         causes.MACHINE_LIMIT,
     ),
+    (re.compile(r"^EOFError: EOF when reading a line|^bdb\.BdbQuit\b"), causes.NO_TERMINAL),
+    (re.compile(r"\] Unknown flag in \w+: "), causes.BAD_ARGUMENTS),
     (re.compile(r"^(SyntaxError|IndentationError|TabError)\b"), causes.SYNTAX_ERROR),
     (re.compile(r"Read-only file system|\bEROFS\b"), causes.READ_ONLY),
     (re.compile(r"^PermissionError\b|Permission denied"), causes.PERMISSION_DENIED),

@@ -31,8 +31,9 @@ WORKERS_DIFFER = Cause(
     "different shapes.",
     "The error names both shapes. Restarting does not help. Check what each worker derives from its own share of the "
     "data or from its machine, such as the number of classes, a vocabulary or a smaller last batch: take it from a "
-    "hyperparameter or from all of the data, and drop the incomplete last batch (drop_remainder). trainchart logs "
-    "shows what each worker prints when it starts.",
+    "hyperparameter or from all of the data, and drop the incomplete last batch (drop_remainder). If models and "
+    "batches are the same, one worker makes other operations than the rest: look for code that depends on the "
+    "task's index. trainchart logs shows what each worker prints when it starts.",
     RESTART_IN_PLACE,
 )
 PEER_UNRESOLVABLE = Cause(
@@ -106,7 +107,8 @@ KILLED = Cause(
 )
 PROBE_FAILED = Cause(
     "probe-failed",
-    "The kubelet stopped the container, but not its pod, as it does after a failed liveness or startup probe.",
+    "The kubelet stopped the container, but not its pod, as it does after a failed probe (liveness, startup) "
+    "or postStart hook.",
     "See the pod's events (kubectl describe pod). Give livenessProbe more time, or remove it: run.noProgressTimeout "
     "detects a program that hangs.",
     RESTART_IN_PLACE,
@@ -177,6 +179,13 @@ MODULE_SHADOWED = Cause(
     "exists, TensorFlow is not fully installed.",
     RESTART_NEVER,
 )
+NO_TERMINAL = Cause(
+    "no-terminal",
+    "The program waits for input from a terminal, which a pod does not have.",
+    "Remove what asks from the code: input(), or a breakpoint of the debugger (breakpoint(), pdb.set_trace()). What "
+    "has to be decided can be a hyperparameter.",
+    RESTART_NEVER,
+)
 TENSORFLOW_1 = Cause(
     "needs-tensorflow-1",
     "The program needs TensorFlow 1, or uses a name that this TensorFlow does not have.",
@@ -242,8 +251,9 @@ NO_PROGRESS = Cause(
 )
 BAD_ARGUMENTS = Cause(
     "bad-arguments",
-    "The program refused its command line or its hyperparameters.",
-    "Compare both, in the model spec and in the values that were set, with what the program accepts.",
+    "The program refused its command line, its hyperparameters or an environment variable.",
+    "The error names it: compare args, hyperparameters and `env`, in the model spec and in the values that were set, "
+    "with what the program accepts.",
     RESTART_NEVER,
 )
 PROGRAM_ERROR = Cause(
@@ -267,8 +277,9 @@ CONTRACT_BROKEN = Cause(
 CONTAINER_DIED = Cause(
     "container-died",
     "The container kept exiting, and its launcher reported no cause.",
-    "Read the pod's log, and check that the image has Python 3.8 or newer and the launcher "
-    "(see images in the documentation).",
+    "Read the pod's log, and check that the image has Python 3.8 or newer and the launcher (see images in the "
+    "documentation), and that no variable of `env` keeps Python from starting (PYTHONHOME, PYTHONPATH, "
+    "LD_LIBRARY_PATH, LD_PRELOAD).",
     RESTART_IN_PLACE,
 )
 LAUNCHER_MISSING = Cause(

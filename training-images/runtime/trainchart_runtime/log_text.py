@@ -65,11 +65,12 @@ _ATTEMPT_ENDED = re.compile(r"\battempt \d+ ended after ")
 def last_line(text: str) -> str:
     """Return the line that says most of the end of a log, which a kubelet passes on of what was killed.
 
-    That is what the launcher said of the end of its program, or else the last line that has something to see.
+    That is what the launcher said of the end of its program, or why Python could not start, or else the last line that
+    has something to see.
     """
     lines = [line for line in map(visible_line, text.split("\n")) if line.strip()]
-    ends = [line for line in lines if _ATTEMPT_ENDED.search(line)]
-    return (ends or lines or [""])[-1]
+    ends = [line for line in lines if _ATTEMPT_ENDED.search(line) or line.startswith("Fatal Python error: ")]
+    return (ends or lines or [""])[-1].strip()
 
 
 def is_warning(line: str) -> bool:

@@ -189,9 +189,10 @@ QUOTA_NEEDS_AMOUNT = Cause(
 ADMISSION_REFUSED = Cause(
     "admission-refused",
     "The cluster refuses to create the pod.",
-    "Read the refusal: a LimitRange, Pod Security, a policy's webhook, or a field that the cluster does not allow. A "
-    "webhook that cannot be called must be fixed by its owner; kubectl get "
-    "validatingwebhookconfigurations,mutatingwebhookconfigurations lists the webhooks. Once the problem is fixed, the "
+    "Read the refusal: a LimitRange, Pod Security, a policy or its webhook, or a field that the cluster does not "
+    "allow. A policy that fails, or a webhook that cannot be called, must be fixed by its owner; kubectl get "
+    "validatingadmissionpolicies,mutatingadmissionpolicies,validatingwebhookconfigurations,"
+    "mutatingwebhookconfigurations lists them. Once the problem is fixed, the "
     "StatefulSet may take minutes to try again: kubectl annotate statefulset NAME retry=now --overwrite makes it try "
     "at once.",
     RESTART_WAITED_FOR,

@@ -33,6 +33,9 @@ def read_settings(spec: Mapping[str, Any]) -> Mapping[str, str]:
     requests = {**limits, **(resources.get("requests") or {})}
     for kind, amounts in (("requests", requests), ("limits", limits)):
         found.update({f"{kind}.{name}": str(amount) for name, amount in amounts.items()})
+    hooks = training.get("lifecycle")
+    for name, hook in hooks.items() if isinstance(hooks, dict) else ():
+        found[f"lifecycle.{name}"] = _dump(hook)
     found.update(_read_names_and_rights(spec, training))
     return {key: value for key, value in found.items() if value}
 

@@ -99,6 +99,10 @@ def test_of_a_killed_program_the_last_line_is_the_detail():
     ended = "trainchart-launcher: worker-0: attempt 1 ended after 0.2 s, killed (signal 9)"
     pod["status"]["containerStatuses"][1]["state"]["terminated"]["message"] = f"step 1\n{ended}\nstep 1\n"
     assert parse_pod(CLUSTER, pod).ends[0].detail == ended
+    python = "Fatal Python error: init_fs_encoding: failed to get the Python codec of the filesystem encoding"
+    log = f"Python runtime state: core initialized\n{python}\n\nCurrent thread 0x7f (most recent call first):\n  <no>\n"
+    pod["status"]["containerStatuses"][1]["state"]["terminated"]["message"] = log
+    assert parse_pod(CLUSTER, pod).ends[0].detail == python
 
 
 def test_why_a_container_does_not_run():

@@ -819,6 +819,7 @@ def test_a_set_that_is_gone_is_left_alone():
     ("last", "cause"),
     [
         (end(causes.TERMINATED, 143), "probe-failed"),
+        (ContainerEnd(143, "Error"), "probe-failed"),
         (ContainerEnd(137, "Error"), "killed"),
         (ContainerEnd(137, "OOMKilled"), "out-of-memory"),
         (ContainerEnd(128, "StartError", "exec: no such file or directory"), "program-missing"),

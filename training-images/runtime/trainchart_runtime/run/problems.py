@@ -45,6 +45,8 @@ _CLOCK_LEAD_SECONDS = 60.0
 _BUDGET_SECONDS = 3600.0
 """Within this time, at most FAILURES_KEPT failures that a launcher reports become incidents. Others are only counted,
 because a hostile program can make up any number of them."""
+_ON_SIGTERM = 128 + 15
+"""The exit code of a container that was stopped before its launcher could leave a word."""
 _NOT_STARTABLE = ("StartError", "ContainerCannotRun")
 _BY_KUBELET = "the container is started again"
 _BY_LAUNCHER = "the launcher starts the program again in its pod"
@@ -270,7 +272,7 @@ def name_death(end: ContainerEnd) -> Cause:
     """Return the cause of a container's end about which no launcher left a word."""
     if end.reason == "OOMKilled":
         return causes.OUT_OF_MEMORY
-    if end.termination and end.termination.cause == causes.TERMINATED.name:
+    if end.exit_code == _ON_SIGTERM or (end.termination and end.termination.cause == causes.TERMINATED.name):
         return causes.PROBE_FAILED
     if "exec format error" in end.detail:
         return causes.WRONG_ARCHITECTURE
@@ -304,8 +306,8 @@ def count_deaths(pod: PodView) -> int:
 
 def word_death(end: ContainerEnd) -> str:
     """Return what is known about a container's death."""
-    if end.termination:
-        return "Kubernetes asked the container to stop, but not its pod"
+    if end.termination or end.exit_code == _ON_SIGTERM:
+        return "the kubelet stopped the container, but not its pod"
     return end.detail or end.reason
 
 
