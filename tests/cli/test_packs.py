@@ -190,7 +190,7 @@ def test_a_pack_builds_only_on_what_is_beside_it(project: Path, pack: PackWriter
 def test_a_link_in_a_pack_leads_nowhere_outside(project: Path, pack: PackWriter) -> None:
     place = pack("")
     (place / "README.md").symlink_to("/etc/passwd")
-    assert "outside of packs/acme" in fail("plan", "tiny").message
+    assert "outside packs/acme" in fail("plan", "tiny").message
 
 
 def test_a_missing_pack_is_named_with_the_file_that_names_it(project: Path) -> None:
