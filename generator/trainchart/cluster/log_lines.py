@@ -31,6 +31,11 @@ _TRACEBACK = "Traceback (most recent call last):"
 _CHAIN = re.compile(rf"{re.escape(_TRACEBACK)}|^During handling of the above|^The above exception was the direct")
 _MEANWHILE = ". No step came meanwhile: fix what it warns about first: the program may be skipping steps because of it"
 _ATTEMPT_ENDED = re.compile(r"^trainchart-launcher: .*\battempt \d+ ended")
+_ECHO = re.compile(
+    r"different incarnation|stopped sending heartbeats|StartAbort |Aborting \w+ with |Restart your program to reset"
+    r"|ops is aborted by: (Error reported from|recv)|Connection reset by peer|Socket closed"
+)
+"""What TensorFlow prints in all tasks when one has gone: nothing that came before."""
 _THREAD = re.compile(r"Exception in thread [^:]+")
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
 
@@ -116,7 +121,7 @@ def find_warnings(kept: Sequence[KeptLog], report: Report, labels: Mapping[str, 
     failed = report.outcome.pod if report.outcome else ""
     found = []
     for log in kept:
-        own = [line for line in dict.fromkeys(log.lines) if is_warning(line)]
+        own = [line for line in dict.fromkeys(log.lines) if is_warning(line) and not _ECHO.search(line)]
         if own and log.pod != failed:
             found.append([LogLine("", labels.get(log.pod, log.pod), line) for line in own[:_WARNINGS_SHOWN]])
     return [line for lines in found[:_WARNERS_SHOWN] for line in lines]

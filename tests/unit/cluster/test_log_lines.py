@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions, stamp_of
+from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions, find_warnings, stamp_of
+from trainchart.cluster.record import KeptLog
 from trainchart.reports.log_line import LogLine
+from trainchart.reports.report import Report, TrainingKey
+from trainchart_runtime.run.state import FAILED
 
 ENDED = "trainchart-launcher: chief-0: attempt 1 ended after 4.8 s, exit code 1"
 
@@ -42,3 +45,15 @@ def test_warning_that_repeats_without_steps_comes_first(silent_since: float, *, 
     lines = [LogLine(stamp_of(60.0 * number), "worker-0", "warning: batch is empty") for number in range(4)]
     (words,) = describe_repeated_warnings([lines], {}, silent_since)
     assert ("warning: batch is empty. No step came meanwhile: fix what it warns about" in words) == is_told
+
+
+def test_what_all_print_when_one_has_gone_is_no_warning() -> None:
+    lines = (
+        "E0000 00:00:1.6  35 collective_executor.cc:252] BaseCollectiveExecutor::StartAbort ABORTED: Error reported",
+        "E0000 00:00:1.6  35 ring_alg.cc:291] Aborting RingReduce with ABORTED: Collective ops is aborted by: Error",
+        "The error could be from a previous operation. Restart your program to reset. [type.googleapis.com/x='']",
+        "WARNING: shard 7 is empty",
+    )
+    report = Report(TrainingKey("a", "exp", "m"), 0.0, FAILED, "record")
+    (found,) = find_warnings([KeptLog("exp-m-worker-0", lines)], report, {})
+    assert found.text == "WARNING: shard 7 is empty"
