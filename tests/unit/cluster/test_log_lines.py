@@ -55,5 +55,5 @@ def test_what_all_print_when_one_has_gone_is_no_warning() -> None:
         "WARNING: shard 7 is empty",
     )
     report = Report(TrainingKey("a", "exp", "m"), 0.0, FAILED, "record")
-    (found,) = find_warnings([KeptLog("exp-m-worker-0", lines)], report, {})
+    (found,) = find_warnings([KeptLog("exp-m-worker-0", 0.0, lines)], report, {})
     assert found.text == "WARNING: shard 7 is empty"
