@@ -33,7 +33,7 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 HEAD = """\
 # Benchmarks
 
-Written by `make bench`; `python -m benchmarks SECTION…` renews the named sections alone. Contenders take turns;
+Written by `make bench`; `python -m benchmarks SECTION…` updates only the named sections. Contenders take turns;
 times are medians of at least five rounds after one that does not count, unless a line says otherwise, and the sums over
 a hundred charts are measured once. Ratios and differences say more than times, because the machine may be busy.
 

@@ -18,8 +18,8 @@ SERVERS = {"GlusterFS": "glusterfs", "CephFS": "cephfs"}
 LOCAL = "local disk"
 NOTE = (
     "The library's save and restore, and `cp` of the same files from and to memory. Files are written with fsync, and "
-    "read by another client than the one that wrote them, from outside of its cache. GlusterFS keeps three copies "
-    "(bricks), Ceph three (OSDs), all on the disk of the one machine that trains as well: compare each with the `cp` "
+    "read by a different client from the one that wrote them, and not from its cache. GlusterFS keeps three copies "
+    "(bricks), Ceph three (OSDs), all on the disk of the one machine that also trains: compare each with the `cp` "
     "beside it, not one storage with another."
 )
 

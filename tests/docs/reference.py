@@ -129,10 +129,10 @@ def render_spec_reference() -> str:
         "strategy, …) can also be set at install: `--set roles.worker.replicas=4`. Words like *Toleration* are",
         "Kubernetes' own.",
         "",
-        "Quote strings that look like numbers: `tag: 1.10` is the number 1.1 to YAML, readers of YAML disagree about",
+        "Quote strings that look like numbers: `tag: 1.10` is the number 1.1 to YAML, YAML parsers disagree about",
         "`0712345`, and Helm rounds integers beyond 2^53: such values are refused.",
         "",
-        "A list replaces the list of the [packs](packs.md) and built-in defaults below. With a plus after the key,",
+        "A list replaces the list from the [packs](packs.md) and the built-in defaults. With a plus after the key,",
         "such as `tolerations+`, it is added to that list.",
         "",
     ]

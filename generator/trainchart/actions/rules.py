@@ -9,7 +9,8 @@ from trainchart.errors import UsageError
 _PAGE = """# Checks
 
 `trainchart check` checks a chart (a folder or an archive), or plain manifests, against these rules. Third-party
-charts are judged more leniently if a rule is our style: the column *third-party* says how bad a finding there can be.
+charts are judged more leniently where a rule is only our style: the column *third-party* says how bad
+a finding there can be.
 `trainchart rules ID` explains one rule.
 
 Objects of kinds that Kubernetes does not define are checked too: their names and labels, and the pod templates of

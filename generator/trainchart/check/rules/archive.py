@@ -104,7 +104,7 @@ def _walk(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], A
 RULES = (
     Rule(
         "archive-clean",
-        "Editor leftovers and repositories do not belong in what others install.",
+        "Editor leftovers and version-control folders do not belong in what others install.",
         check_archive,
         "https://helm.sh/docs/chart_template_guide/helm_ignore_file/",
         severity=Severity.warning,
