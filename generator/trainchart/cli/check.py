@@ -76,7 +76,7 @@ def check(
     ] = None,
     no_cache: Annotated[
         bool,
-        typer.Option("--no-cache", help="Also check charts again that were checked today and have not changed since."),
+        typer.Option("--no-cache", help="Also recheck charts that were checked today and have not changed since."),
     ] = False,
     format_: Annotated[
         CheckFormat,

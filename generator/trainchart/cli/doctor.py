@@ -77,9 +77,10 @@ def _doctor(
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     output: FormatOption = Format.text,
 ) -> None:
-    """Find out before an installation whether a cluster can run a chart or, without one, if this machine can train.
+    """Find out before an installation whether a cluster can run a chart; without one, whether this machine can train.
 
-    The command leaves nothing behind. Exit code 0: no check has failed; 6: a check has failed.
+    The command removes what it created, except for folders of a new subPath. Exit code 0: no check has failed; 6: a
+    check has failed.
     """
     from trainchart.actions.doctor import Request, examine
     from trainchart.actions.support.cluster_access import Place

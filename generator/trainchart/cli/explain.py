@@ -30,7 +30,7 @@ def explain(
     ] = "",
     format_: FormatOption = Format.text,
 ) -> None:
-    """Show which layer, file and line set a value of a model, and which values of weaker layers it overrides.
+    """Show which layer, file and line set a value of a model, and which values of earlier layers it overrides.
 
     Example: trainchart explain mnist roles.worker
     """

@@ -46,13 +46,13 @@ def generate(
     ] = False,
     overwrite: OverwriteOption = False,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Also generate charts again that have not changed since the last time.")
+        bool, typer.Option("--no-cache", help="Also regenerate charts that have not changed since the last time.")
     ] = False,
     format_: FormatOption = Format.text,
 ) -> None:
     """Generate charts from model specs. A chart that is up to date is left untouched.
 
-    Refuses (6) to overwrite a chart with files that were edited or added by hand, and names each of them.
+    Refuses (exit code 6) to overwrite a chart that contains files edited or added by hand, and names each of them.
 
     Example: trainchart generate mnist && trainchart check charts/mnist
     """

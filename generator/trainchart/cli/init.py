@@ -50,8 +50,8 @@ def init(
         str,
         typer.Option(
             "--family",
-            help="Start a chart of this family: model-server, monitoring, notebook, static-volumes, tenant, "
-            "or one from a pack.",
+            help="Start a chart of this family: console, model-server, monitoring, notebook, static-volumes, "
+            "tenant, or one from a pack.",
             autocompletion=complete.families,
         ),
     ] = "",

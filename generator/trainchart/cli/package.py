@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def package(
-    chart: Annotated[Path, typer.Argument(help="Chart folder, or an archive to package it again.", show_default=False)],
+    chart: Annotated[Path, typer.Argument(help="Chart folder, or an archive to package again.", show_default=False)],
     destination: Annotated[
         Path, typer.Option("--destination", "-d", help="Folder for the archive; created if it does not exist.")
     ] = Path(),

@@ -41,8 +41,8 @@ def _status(
 ) -> None:
     """Show the state of a run, here or on a cluster: phase, attempt, step, roles, pods with age and node, problems.
 
-    A local run takes precedence; --namespace or --context always means a release on the cluster. It reads the run
-    controller's record or, without one, the pods. With --watch, JSON output is one document per line.
+    A local run takes precedence; --namespace or --context always means a release on the cluster. The command reads the
+    run controller's record or, without one, the pods. With --watch, JSON output is one document per line.
     """
     from trainchart.actions.status import open_run, watch_report
     from trainchart.actions.support.cluster_access import Place
