@@ -145,7 +145,7 @@ def test_own_faults_are_restarted_in_place_up_to_the_budget(make_pod):
 def test_same_error_at_the_same_step_is_final(make_pod):
     pod = make_pod(variables={contract.MAX_RESTARTS: "5"})
     code, _, stderr = pod.run(COUNT + "open('no-such-file')")
-    assert (code, pod.attempts(), pod.message.cause) == (1, 2, "program-error")
+    assert (code, pod.attempts(), pod.message.cause) == (1, 2, "file-missing")
     assert "giving up: the same error occurred 2 times in a row, at the same step" in stderr
 
 
