@@ -100,8 +100,8 @@ BENCHES = {
     "lifecycle": Bench(
         "The life of a run",
         measure_lifecycle,
-        "When everything is stopped at once, parameter servers and workers go on for `saveWaitSeconds` at most, until "
-        "the chief has saved. `status` is a Python program: it starts Python with "
+        "When everything is stopped at once, parameter servers and workers continue for `saveWaitSeconds` at most, "
+        "until the chief has saved. `status` is a Python program: it starts Python with "
         "typer and pydantic before it asks the API, and kubectl is one compiled program.",
         needs_cluster=True,
     ),

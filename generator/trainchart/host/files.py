@@ -259,10 +259,10 @@ def _siblings(target: Path) -> tuple[Path, Path, Path]:
 
 
 def _write_all(staged: Path, files: Mapping[str, bytes]) -> None:
+    for folder in sorted({(staged / name).parent for name in files}):
+        folder.mkdir(parents=True, exist_ok=True)
     for name, content in sorted(files.items()):
-        path = staged / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb") as stream:
+        with (staged / name).open("xb") as stream:
             stream.write(content)
 
 
