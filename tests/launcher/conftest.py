@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from tests.support.free_ports import find_free_port
+from trainchart_launcher import cgroup
 from trainchart_launcher.bundle import build_installed_launcher
 from trainchart_runtime import contract
 from trainchart_runtime.termination import parse_termination
@@ -190,3 +191,11 @@ def make_pod(tmp_path, launcher):
 @pytest.fixture
 def pod(make_pod):
     return make_pod()
+
+
+@pytest.fixture
+def files(monkeypatch):
+    """The files in which a launcher of this process finds its cgroup: path → text."""
+    found = {"/proc/self/cgroup": "0::/\n"}
+    monkeypatch.setattr(cgroup, "_read", lambda path: found.get(path, ""))
+    return found

@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from trainchart_launcher import cgroup, throttle_watch
+from trainchart_launcher import throttle_watch
 from trainchart_launcher.attempt import AttemptEnd
 from trainchart_launcher.cgroup import CpuPeriods, read_cpu_periods
 from trainchart_launcher.last_words import diagnose
@@ -17,14 +17,6 @@ from trainchart_runtime.throttling import Throttling
 
 V1 = "4:memory:/pod9\n3:cpu,cpuacct:/pod1\n0::/\n"
 STAT = "nr_periods 700\nnr_throttled 650\nthrottled_time 9\n"
-
-
-@pytest.fixture
-def files(monkeypatch):
-    """The files that the launcher finds: path → text."""
-    found = {"/proc/self/cgroup": "0::/\n"}
-    monkeypatch.setattr(cgroup, "_read", lambda path: found.get(path, ""))
-    return found
 
 
 def test_cgroups_version_2_say_periods_and_limit(files):

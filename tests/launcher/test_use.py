@@ -40,14 +40,6 @@ def test_status_says_what_the_container_uses(make_pod, tmp_path):
     assert 3 / (time.monotonic() - began + 1) < cpu <= 3 / 0.5
 
 
-@pytest.fixture
-def files(monkeypatch):
-    """The files that the launcher finds: path → text."""
-    found = {"/proc/self/cgroup": "0::/\n"}
-    monkeypatch.setattr(cgroup, "_read", lambda path: found.get(path, ""))
-    return found
-
-
 def test_cgroups_version_1_are_read_too(files):
     files["/proc/self/cgroup"] = "4:memory:/pod1\n3:cpu,cpuacct:/pod1\n0::/\n"
     files["/sys/fs/cgroup/memory/memory.usage_in_bytes"] = "5242880\n"

@@ -64,25 +64,28 @@ def check_fields(given: CheckInput) -> Iterator[Finding]:
     lines = {place.path[0]: place.line for place in find_keys(text) if len(place.path) == 1}
     for field, message, hint in _field_problems(chart):
         yield Finding(message, path=CHART_FILE, line=lines.get(field, 1), hint=hint)
-    yield from _find_overrides(read_source(given, REQUIREMENTS_FILE))
     try:
-        require_distinct_subcharts(given.files)
-    except ToolError as error:
-        if not error.message.startswith(f"{REQUIREMENTS_FILE} cannot be read"):  # as is said above
-            yield Finding(error.message, path="charts", hint=error.hint)
+        requirements = parse_mapping(read_source(given, REQUIREMENTS_FILE))
+    except YamlError as error:
+        yield Finding(f"cannot be read: {error}", path=REQUIREMENTS_FILE, line=error.line)
+    else:
+        yield from _find_overrides(given, requirements)
+        yield from _find_unclear_subcharts(given)
     for path in given.files:
         if not is_safe_name(path):
             yield Finding(f"the file name {path!a} is another path to Helm, or none", path="")
 
 
-def _find_overrides(text: str) -> Iterator[Finding]:
+def _find_unclear_subcharts(given: CheckInput) -> Iterator[Finding]:
     try:
-        keys = find_overriding_keys(parse_mapping(text))
-    except YamlError as error:
-        yield Finding(f"cannot be read: {error}", path=REQUIREMENTS_FILE, line=error.line)
-        return
-    lines = {place.path[0]: place.line for place in find_keys(text)}
-    for key in keys:
+        require_distinct_subcharts(given.files)
+    except ToolError as error:
+        yield Finding(error.message, path="charts", hint=error.hint)
+
+
+def _find_overrides(given: CheckInput, requirements: Mapping[str, Any]) -> Iterator[Finding]:
+    lines = {place.path[0]: place.line for place in find_keys(read_source(given, REQUIREMENTS_FILE))}
+    for key in find_overriding_keys(requirements):
         yield Finding(
             f"Helm prefers its key {key} to the one of {CHART_FILE}",
             path=REQUIREMENTS_FILE,
