@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from trainchart.cluster.record import KeptLog
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report
+from trainchart_runtime.contract import STACK_LINE, WAITS_IN
 from trainchart_runtime.kept_logs import LEFT_OUT
 from trainchart_runtime.log_text import is_warning
 from trainchart_runtime.pod_problems import parse_time
@@ -36,6 +37,8 @@ _ECHO = re.compile(
     r"|ops is aborted by: (Error reported from|recv)|Connection reset by peer|Socket closed"
 )
 """What TensorFlow prints in all tasks when one has gone: nothing that came before."""
+_STACK = f"trainchart-launcher: {STACK_LINE}"
+_WAITS_IN = re.compile(rf"^trainchart-launcher: .*{re.escape(WAITS_IN)}(.+)")
 _THREAD = re.compile(r"Exception in thread [^:]+")
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
 
@@ -163,6 +166,14 @@ def describe_repeated_warnings(
                 f"{last.at[11:19]} UTC): {last.text.strip()}{_advise_on_space(last, claims.get(last.label, ()))}"
                 f"{_MEANWHILE if 0 < silent_since < parse_time(last.at) else ''}"
             )
+
+
+def part_waits(lines: Sequence[LogLine]) -> tuple[LogLine | None, LogLine | None]:
+    """Return a pod's last line, and where its program has waited since then as its launcher found out, if it did."""
+    own = [line for line in lines if not (line.text.startswith(_STACK) or _WAITS_IN.match(line.text))]
+    waits = _WAITS_IN.match(lines[-1].text) if lines else None
+    where = LogLine(lines[-1].at, lines[-1].label, waits[1]) if waits else None
+    return own[-1] if own else None, where
 
 
 def _drop_ended_attempts(lines: Sequence[LogLine]) -> Sequence[LogLine]:

@@ -43,6 +43,7 @@ PACKAGES: Mapping[str, str] = {
     "controller": "training-images/controller/trainchart_controller",
     "runtime": "training-images/runtime/trainchart_runtime",
     "training": "training-images/training/trainchart_training",
+    "stacks": "training-images/training/trainchart_stacks",
 }
 """Part of an image to where the Dockerfiles expect its package, as in this project's folder."""
 PLATFORM = "platform"

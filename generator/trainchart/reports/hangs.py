@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import CLUSTER, FROM_RECORD, SILENT_SECONDS, Report, TrainingKey
 from trainchart_runtime.contract import COMPONENT_LABEL, INSTANCE_LABEL, NAME_LABEL, PEER_REFUSES
 from trainchart_runtime.pod_problems import parse_time
@@ -28,6 +29,7 @@ _RUNNING = "Running"
 _OF_LAUNCHER = "trainchart-launcher: "
 _WAITS_FOR_PEERS = f"{_OF_LAUNCHER}waiting for "
 _REFUSES = re.compile(rf"([a-z0-9][a-z0-9-]*)[a-z0-9.-]*:(\d+) \({PEER_REFUSES}\)")
+_IN_TENSORFLOW = re.compile(r"[^()]+ \(tensorflow/")
 _NAMED_STEP = re.compile(r"(?<![/A-Za-z])steps?\W{0,3}(\d{1,3}(?:[,_]\d{3})+|\d+)\b", re.IGNORECASE)
 
 
@@ -87,7 +89,30 @@ def explain_early_finish(report: Report) -> Iterator[str]:
             yield f"The last line of {task}: {report.final_lines[task]}"
 
 
-def explain_unwatched(report: Report) -> Iterator[str]:
+def show_last_lines(report: Report) -> Iterator[str]:
+    """Yield what each pod printed last, where those wait that do nothing, and which of them is not like the others."""
+    if not report.last_lines:
+        return
+    is_young = report.awaits_first_step and not report.seems_to_hang
+    yield from () if is_young else _explain_unwatched(report)
+    yield "The last line of each pod:"
+    width = max(len(line.label) for line in (*report.last_lines, *report.waits))
+    yield from (show_line(line, width) for line in report.last_lines)
+    if report.waits:
+        yield "Where programs wait that have printed nothing, made no step and used hardly any CPU time for minutes:"
+        yield from (show_line(line, width) for line in report.waits)
+    outside = list(_find_outside_tensorflow(report))
+    yield from outside
+    yield from () if outside or is_young else _find_odd_one_out(report)
+
+
+def show_line(line: LogLine, width: int = 0) -> str:
+    """Return a line of a pod's log with its time and the pod's name, which is filled up to `width` characters."""
+    at = f"{line.at[:19]}Z" if line.at else f"{'-':20}"
+    return f"  {at}  {line.label:{width}}  {line.text}"
+
+
+def _explain_unwatched(report: Report) -> Iterator[str]:
     """Yield that a program goes on of which the run controller reports nothing."""
     own = [line for line in report.last_lines if not line.text.startswith(_OF_LAUNCHER)]
     if not own:
@@ -110,7 +135,20 @@ def _read_controller(key: TrainingKey) -> str:
     return f"kubectl logs -n {key.namespace} -l {chosen} --tail=-1"
 
 
-def find_odd_one_out(report: Report) -> Iterator[str]:
+def _find_outside_tensorflow(report: Report) -> Iterator[str]:
+    """Yield which programs wait for something of their own while others wait in TensorFlow, as for a peer."""
+    within = [each.label for each in report.waits if _IN_TENSORFLOW.match(each.text)]
+    outside = [each.label for each in report.waits if each.label not in within]
+    if within and outside:
+        waits = "waits" if len(outside) == 1 else "wait"
+        yield (
+            f"{list_names(outside)} {waits} outside TensorFlow, {list_names(within)} in it, as tasks do that wait for "
+            f"a peer: look at {list_names(outside)} first. Whole stack: trainchart logs {report.address} "
+            f"--pod {outside[0]}"
+        )
+
+
+def _find_odd_one_out(report: Report) -> Iterator[str]:
     """Yield which pod is not where all others of its role are."""
     roles = {pod.label: pod.role for pod in report.pods or ()}
     for role in sorted(filter(None, {roles.get(line.label) for line in report.last_lines})):

@@ -247,6 +247,8 @@ class Report:
     """Only while it waits there."""
     last_lines: tuple[LogLine, ...] = ()
     """The last line of each pod, of a run that seems to hang or has reported no step so far."""
+    waits: tuple[LogLine, ...] = ()
+    """Where each program waits that has done nothing for minutes, where its launcher can see that."""
     warnings: tuple[LogLine, ...] = ()
     """Of a run that failed: those in the kept lines of other pods; of one that seems to hang: exceptions in logs."""
     log_gaps: tuple[str, ...] = ()

@@ -61,6 +61,7 @@ def describe_report(report: Report) -> dict[str, Any]:
             for change in report.outside_changes
         ],
         "lastLines": _describe_lines(report.last_lines),
+        "waits": _describe_lines(report.waits),
         "warnings": _describe_lines(report.warnings),
         "logGaps": list(report.log_gaps),
         "remarks": list(report.remarks),

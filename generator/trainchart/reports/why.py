@@ -9,12 +9,11 @@ from trainchart.reports.hangs import (
     advise_on_hang,
     explain_early_finish,
     explain_refusals,
-    explain_unwatched,
-    find_odd_one_out,
+    show_last_lines,
+    show_line,
 )
 from trainchart.reports.hints import fill_in, leave_notes
 from trainchart.reports.local_causes import NOTHING_DONE, RUN_KILLED
-from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import (
     CLUSTER,
     FROM_PODS,
@@ -188,7 +187,7 @@ def _standing(report: Report) -> Iterator[str]:
     yield from explain_early_finish(report)
     if report.warnings and report.outcome is None:
         yield "The last exception that pods printed, in a program that is still running:"
-        yield from (f"  {_show_time(line)}  {line.label}  {line.text}" for line in report.warnings)
+        yield from (show_line(line) for line in report.warnings)
         yield (
             "  next: an exception in a thread does not end the program, and what waits for the thread hangs: fix it, "
             "let the program end when a thread fails, and set run.noProgressTimeout, which restarts such a run."
@@ -199,21 +198,11 @@ def _standing(report: Report) -> Iterator[str]:
     yield from advise_on_hang(report)
     if report.outcome is None:
         yield from report.leads
-    if report.last_lines:
-        is_young = report.awaits_first_step and not report.seems_to_hang
-        yield from () if is_young else explain_unwatched(report)
-        yield "The last line of each pod:"
-        width = max(len(line.label) for line in report.last_lines)
-        yield from (f"  {_show_time(line)}  {line.label:{width}}  {line.text}" for line in report.last_lines)
-        yield from () if is_young else find_odd_one_out(report)
+    yield from show_last_lines(report)
 
 
 def _describe_pace(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds < 10 else describe_seconds(seconds)
-
-
-def _show_time(line: LogLine) -> str:
-    return f"{line.at[:19]}Z" if line.at else f"{'-':20}"
 
 
 def _number(metrics: Mapping[str, float]) -> str:

@@ -380,6 +380,33 @@ def test_peers_that_refuse_each_other_are_explained(finished: tuple[str, ...], w
     assert not any("printed after that" in each or "its tasks hangs" in each for each in told)
 
 
+_PEER = "quick_execute (tensorflow/python/eager/execute.py:53), called from main (/app/train.py:60)"
+_OWN = "wait (threading.py:355), called from next_batch (/app/train.py:41)"
+
+
+@pytest.mark.parametrize(
+    ("waits", "words"),
+    [
+        ({"worker-0": _PEER, "worker-1": _OWN}, "worker-1 waits outside TensorFlow, worker-0 in it, as tasks do that "),
+        ({"worker-0": _OWN, "worker-1": _OWN}, None),
+        ({"worker-0": _PEER, "worker-1": _PEER}, None),
+    ],
+)
+def test_task_that_waits_outside_tensorflow_is_suspected(waits: dict[str, str], words: str | None) -> None:
+    progress = {"attempt": 1, "step": 33, "bestStep": 33, "at": NOW - 840}
+    report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
+    lines = tuple(LogLine(stamp(NOW - 700), label, "step 33") for label in waits)
+    told = why_lines(
+        dataclasses.replace(
+            report, last_lines=lines, waits=tuple(LogLine(stamp(NOW), label, text) for label, text in waits.items())
+        )
+    )
+    head = "Where programs wait that have printed nothing, made no step and used hardly any CPU time for minutes:"
+    assert told[told.index(head) + 1] == f"  {stamp(NOW)}  worker-0  {waits['worker-0']}"
+    found = [line for line in told if " outside TensorFlow, " in line]
+    assert [line.startswith(words or "-") for line in found] == [True] * (words is not None)
+
+
 def test_line_without_a_time_is_shown_with_a_dash() -> None:
     progress = {"attempt": 1, "step": 33, "bestStep": 33, "at": NOW - 840}
     report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])

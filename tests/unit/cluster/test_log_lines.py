@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions, find_warnings, stamp_of
+from trainchart.cluster.log_lines import (
+    describe_repeated_warnings,
+    find_exceptions,
+    find_warnings,
+    part_waits,
+    stamp_of,
+)
 from trainchart.cluster.record import KeptLog
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report, TrainingKey
+from trainchart_runtime.contract import STACK_LINE, WAITS_IN
 from trainchart_runtime.run.state import FAILED
 
 ENDED = "trainchart-launcher: chief-0: attempt 1 ended after 4.8 s, exit code 1"
@@ -33,6 +40,26 @@ def test_an_exception_that_ended_an_attempt_goes_on_in_none() -> None:
     lines = [LogLine("", "chief-0", text) for text in ("Traceback (most recent call last):", "OSError: busy", ENDED)]
     assert not list(find_exceptions([lines]))
     assert [line.text for line in find_exceptions([[*lines, *lines[:2]]])] == ["OSError: busy"]
+
+
+WAITS = f"trainchart-launcher: worker-1: no output for 150 s{WAITS_IN}get (queue.py:171)"
+STACKS = [f"trainchart-launcher: {STACK_LINE}{line}" for line in ("Current thread", '  File "queue.py", line 171')]
+
+
+@pytest.mark.parametrize(
+    ("texts", "last", "where"),
+    [
+        (["step 7", *STACKS, WAITS], "step 7", "get (queue.py:171)"),
+        (["step 7", *STACKS, WAITS, "step 8"], "step 8", None),
+        (["step 7"], "step 7", None),
+        ([*STACKS, WAITS], None, "get (queue.py:171)"),
+        ([], None, None),
+        (["a word; the program waits in vain"], "a word; the program waits in vain", None),
+    ],
+)
+def test_where_a_program_waits_is_not_its_last_line(texts: list[str], last: str | None, where: str | None) -> None:
+    found = part_waits([LogLine("", "worker-1", text) for text in texts])
+    assert tuple(line and line.text for line in found) == (last, where)
 
 
 def test_the_frame_of_a_traceback_is_no_warning() -> None:

@@ -15,7 +15,8 @@ def compile_code(root: Path) -> subprocess.CompletedProcess[str]:
     """Run the commands that compile the model's code and the training library, with `root` as the image."""
     instructions = read_image_source(TRAINING_DOCKERFILE).decode().replace("\\\n", "").splitlines()
     (run,) = (line for line in instructions if line.startswith("RUN") and " /app" in line)
-    command = run.removeprefix("RUN").partition("&& echo")[0]
+    command, written, _ = run.removeprefix("RUN").partition("&& printf")
+    assert written, "what would be written into this Python's own folder is to be left out"
     for folder in ("/app", "/opt/trainchart"):
         command = command.replace(f" {folder}", f" {root}{folder}")
     return subprocess.run(["sh", "-c", command], capture_output=True, text=True)

@@ -17,6 +17,7 @@ from trainchart_launcher.signals import Signals
 if TYPE_CHECKING:
     from trainchart_launcher.fence import Fence
     from trainchart_launcher.leader_wait import LeaderWait
+    from trainchart_launcher.standstill import StandstillWatch
 
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
@@ -43,6 +44,8 @@ class AttemptEnd(NamedTuple):
     """The last lines of stdout, then those of stderr, none cut in two by the other stream."""
     stopped: bool = False
     stalled: bool = False
+    waited_in: str = ""
+    """Where a program waited that stalled, as far as that could be found out."""
     superseded_by: str = ""
     lost_storage: str = ""
 
@@ -120,7 +123,9 @@ def run_attempt(
     for pump in pumps:
         pump.start()
     on_start()
-    status, stalled_at = _watch(child.pid, surroundings, watchdog)
+    standstill = _watch_standstill(settings, child.pid, everything)
+    status, stalled_at, waited_in = _watch(child.pid, surroundings, watchdog)
+    standstill.stop()
     finished_at, ran_seconds = time.time(), time.monotonic() - began
     signals.detach()
     end_group(child.pid, _find_kill_time(settings.stop_grace_seconds, signals, stalled_at), signals.wait)
@@ -138,22 +143,33 @@ def run_attempt(
         streams=[*stdout.pieces(), *stderr.pieces()],
         stopped=bool(signals.stop_signal) or by_signal in signals.forwarded,
         stalled=stalled_at is not None,
+        waited_in=waited_in,
         superseded_by=fence.rival if fence else "",
         lost_storage=fence.lost_storage if fence else "",
     )
 
 
-def _watch(pid: int, surroundings: Surroundings, watchdog: Watchdog) -> Tuple[int, Optional[float]]:
-    """Wait for the program's end; return its wait status and when the watchdog asked it to end, if it did."""
+def _watch_standstill(settings: Settings, pid: int, output: Tail) -> StandstillWatch:
+    from trainchart_launcher.standstill import StandstillWatch
+    from trainchart_launcher.state import find_progress_file
+
+    watch = StandstillWatch(settings.task, pid, find_progress_file(settings), output.count_bytes)
+    watch.start()
+    return watch
+
+
+def _watch(pid: int, surroundings: Surroundings, watchdog: Watchdog) -> Tuple[int, Optional[float], str]:
+    """Wait for the program's end; return its wait status, when the watchdog asked it to end, and where it waited."""
     settings, signals, _, fence = surroundings
     stalled_at: Optional[float] = None
+    waited_in = ""
     leader_wait: Optional[LeaderWait] = None
     halted: Dict[int, bool] = {}
     is_halted = False
     while True:
         ended = reap(halted)
         if pid in ended:
-            return ended[pid], stalled_at
+            return ended[pid], stalled_at, waited_in
         if fence and fence.is_paused:
             halted.clear()  # by the fence, which says so itself
         elif halted.get(pid, is_halted) != is_halted:
@@ -166,6 +182,7 @@ def _watch(pid: int, surroundings: Surroundings, watchdog: Watchdog) -> Tuple[in
             pauses.append(fence.pause_seconds())
         is_paused = bool(fence and fence.is_paused)
         if stalled_at is None and not signals.stop_signal and watchdog.is_expired(is_paused):
+            waited_in = _find_wait(pid)
             stalled_at = time.monotonic()
             os.kill(pid, signal.SIGTERM)
         if signals.kept_back:
@@ -179,6 +196,12 @@ def _watch(pid: int, surroundings: Surroundings, watchdog: Watchdog) -> Tuple[in
                 signals.kill_group()
             pauses[0] = remaining if remaining > 0 else _KILL_AGAIN_SECONDS
         signals.wait(min((pause for pause in pauses if pause is not None), default=None))
+
+
+def _find_wait(pid: int) -> str:
+    from trainchart_launcher.stacks import describe_stacks, read_stacks
+
+    return describe_stacks(read_stacks(pid))
 
 
 def _wait_for_leader(settings: Settings, signals: Signals) -> LeaderWait:

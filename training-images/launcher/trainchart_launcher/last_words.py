@@ -50,9 +50,11 @@ def diagnose(
         is_full = diagnosis.cause is causes.DISK_FULL
         remark = describe_full_disks() if is_full else _describe_owner(diagnosis.error)
         return diagnosis._replace(error=diagnosis.error[: ERROR_LIMIT - len(remark)] + remark)
-    words = describe_throttling(throttling) if diagnosis.cause is causes.NO_PROGRESS else ""
-    if words:
-        remark = f"{' ' if diagnosis.error else ''}(the container was {words})"
+    if diagnosis.cause is causes.NO_PROGRESS:
+        words = describe_throttling(throttling)
+        found = [f"the container was {words}"] if words else []
+        found += [f"the program waited in {end.waited_in}"] if end.waited_in else []
+        remark = f"{' ' if diagnosis.error else ''}({'; '.join(found)})" if found else ""
         return diagnosis._replace(error=diagnosis.error[: ERROR_LIMIT - len(remark)] + remark)
     return diagnosis
 

@@ -72,6 +72,10 @@ class Tail:
                 self._chunks.clear()
                 self._chunks.append(joined)
 
+    def count_bytes(self) -> int:
+        """Return how much was printed so far."""
+        return self._total
+
     def lines(self) -> List[str]:
         """Return the last lines as text, without terminal codes and overwritten parts."""
         from trainchart_runtime.log_text import visible_line

@@ -147,12 +147,16 @@ PROGRAM_VARIABLES = (
 )
 """What the launcher adds and fills into the command, beside one variable for each hyperparameter."""
 
-# --- what the launcher tells the run controller, in its /status ------------------------------------------
+# --- what the launcher tells others, in its /status and in the log ---------------------------------------
 PEER_UNASKED = "not asked yet"
 PEER_UNRESOLVED = "name does not resolve"
 PEER_REFUSES = "refuses connections"
 """Its pod answers: the program has not opened its port yet."""
 PEER_SILENT = "does not answer"
+WAITS_IN = "; the program waits in "
+"""In the launcher's line about a program that does nothing, before where that is."""
+STACK_LINE = "stack: "
+"""Begins the launcher's lines before that one: the stacks of all threads."""
 USE_QUERY = "use"
 """With it, `/status?use` also says what the container uses, which is measured then."""
 

@@ -1,0 +1,134 @@
+"""Where a program waits, from the stacks of its Python threads.
+
+Programs of training images write them at a signal (trainchart_stacks); others cannot be asked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from typing import Iterable, Iterator, List, NamedTuple, Sequence
+
+from trainchart_runtime.log_text import shorten
+
+_FILE = "/memfd:trainchart-stacks"
+"""Beginning of what the link to the file says among a process' open ones, as trainchart_stacks names it."""
+_SIGNAL_OFFSET = 9
+"""Behind SIGRTMIN, as in trainchart_stacks."""
+_DUMP_LIMIT = 1 << 18
+_ANSWER_SECONDS = 5.0
+_STEADY_SECONDS = 0.2
+"""A dump is written line by line; it is whole once nothing has been added for so long."""
+_FRAME = re.compile(r'\s*File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)')
+_PACKAGES = "-packages/"
+_STANDARD = re.compile(r"/lib(64)?/python[\d.]+/|^<|/opt/trainchart/python/")
+_OTHERS_SHOWN = 2
+_WORDS_LIMIT = 400
+
+
+class Frame(NamedTuple):
+    """A call that has not returned."""
+
+    file: str
+    line: int
+    function: str
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is of the program itself: neither Python's, nor of an installed package."""
+        return not _STANDARD.search(self.file) and _PACKAGES not in self.file
+
+
+def read_stacks(group: int) -> List[str]:
+    """Return the lines of the stacks of the first process of a group that can be asked; none where none can."""
+    for pid in find_group(group):
+        file = _find_file(pid)
+        if file:
+            return _ask(pid, file)
+    return []
+
+
+def find_group(group: int) -> List[int]:
+    """Return the processes of a process group, the oldest first as far as numbers tell."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            fields = read_process(int(name))
+            if fields and fields[2] == str(group):
+                found.append(int(name))
+    return sorted(found)
+
+
+def read_process(pid: int) -> Sequence[str]:
+    """Return the fields of /proc/PID/stat from the state on: state, parent, group, ...; none where it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _find_file(pid: int) -> str:
+    folder = f"/proc/{pid}/fd"
+    try:
+        for name in os.listdir(folder):
+            if os.readlink(f"{folder}/{name}").startswith(_FILE):
+                return f"{folder}/{name}"
+    except OSError:
+        pass
+    return ""
+
+
+def _ask(pid: int, path: str) -> List[str]:
+    try:
+        with open(path, "rb") as file:
+            begin = end = os.fstat(file.fileno()).st_size
+            os.kill(pid, signal.SIGRTMIN + _SIGNAL_OFFSET)
+            deadline, changed_at = time.monotonic() + _ANSWER_SECONDS, 0.0
+            while time.monotonic() < deadline and not (changed_at and time.monotonic() - changed_at > _STEADY_SECONDS):
+                time.sleep(_STEADY_SECONDS / 10)
+                size = os.fstat(file.fileno()).st_size
+                if size != end:
+                    end, changed_at = size, time.monotonic()
+            file.seek(begin)
+            return file.read(min(end - begin, _DUMP_LIMIT)).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+
+
+def describe_stacks(lines: Sequence[str]) -> str:
+    """Return where the main thread waits, then others that run the program's own code; "" where nothing says it."""
+    # The thread that got the signal is written last, and that is the main one wherever it can be.
+    threads = [each for each in _parse(lines) if each]
+    if not threads:
+        return ""
+    own = [words for each in reversed(threads[:-1]) if (words := _describe_thread(each, is_main=False))]
+    others = "".join(f"; another thread in {words}" for words in list(dict.fromkeys(own))[:_OTHERS_SHOWN])
+    return shorten(_describe_thread(threads[-1], is_main=True) + others, _WORDS_LIMIT)
+
+
+def _parse(lines: Sequence[str]) -> List[List[Frame]]:
+    threads: List[List[Frame]] = []
+    for line in lines:
+        found = _FRAME.fullmatch(line)
+        if found and threads:
+            threads[-1].append(Frame(found["file"], int(found["line"]), found["function"]))
+        elif "hread" in line:
+            threads.append([])
+    return threads
+
+
+def _describe_thread(frames: Sequence[Frame], *, is_main: bool) -> str:
+    own = next((frame for frame in frames if frame.is_own), None)
+    if own is None:
+        return "".join(_describe_frames(frames[:1])) if is_main else ""
+    return ", called from ".join(_describe_frames(dict.fromkeys((frames[0], own))))
+
+
+def _describe_frames(frames: Iterable[Frame]) -> Iterator[str]:
+    for frame in frames:
+        file = frame.file.rpartition(_PACKAGES)[2]
+        short = file if frame.is_own or file != frame.file else os.path.basename(file)
+        yield f"{frame.function} ({short}:{frame.line})"
