@@ -180,8 +180,20 @@ def test_the_verdict_of_the_watchdog_says_where_it_waited(make_pod):
             "quick_execute (tensorflow/python/eager/execute.py:53), called from main (/app/train.py:60)",
         ),
         (
-            ["Current thread 0x1 (most recent call first):", '  File "/usr/lib/python3.12/queue.py", line 1 in get'],
+            [
+                "Current thread 0x1 (most recent call first):",
+                '  File "/usr/lib/python3.12/queue.py", line 1 in get',
+                '  File "<frozen runpy>", line 88 in _run_code',
+            ],
             "get (queue.py:1)",
+        ),
+        (
+            [
+                "Current thread 0x1 (most recent call first):",
+                '  File "/usr/lib/python3.12/queue.py", line 1 in get',
+                '  File "<string>", line 4 in <module>',
+            ],
+            "get (queue.py:1), called from <module> (<string>:4)",
         ),
     ],
 )

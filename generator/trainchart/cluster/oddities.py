@@ -37,6 +37,8 @@ _UNRESOLVED = re.compile(r"resol|getaddrinfo|gaierror|Name or service not known"
 _RUNNING = "Running"
 _PROBES = ("Liveness probe ", "Startup probe ")
 """How the kubelet's events begin about the probes that end a container."""
+_FAILED_HOOK = "its postStart hook failed: "
+"""In the error of a death that the run controller has seen in time."""
 _PROBE_WORDS = 24
 """Enough to tell the probes apart: what follows may be another each time."""
 _OFTEN = 2
@@ -208,8 +210,11 @@ def _find_kubelet_stops(report: Report, seen: Snapshot) -> Iterator[str]:
     if report.outcome is not None and report.outcome.cause == PROBE_FAILED.name:
         stopped.add(report.outcome.pod)
     told: dict[tuple[str, str], str] = {}
+    hooks = {each.pod for each in report.incidents if _FAILED_HOOK in each.error}
     for event in (parse_event(event) for event in listed(seen.events)):
         if event.kind == "Pod" and event.name in stopped and event.reason == "FailedPostStartHook":
+            if event.name in hooks:
+                continue
             words = "the postStart hook of its container failed; nothing says why, so run the hook's command yourself"
         elif event.kind == "Pod" and event.name in stopped and event.message.startswith(_PROBES):
             words = event.message.strip()

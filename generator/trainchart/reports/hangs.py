@@ -47,6 +47,10 @@ def advise_on_hang(report: Report) -> Iterator[str]:
     noted = ", and the notes below do not explain it" if report.remarks else ""
     is_alone = sum(role.wanted for role in report.roles) == 1
     words = _ALONE if is_alone else _IN_STEP if report.remarks else _IN_STEP + _PERHAPS
+    outside = _list_outside_tensorflow(report)
+    if outside:
+        hangs = "hangs" if len(outside) == 1 else "hang"
+        words = f"{list_names(outside)} {hangs}, and the others wait for that, as the stacks below suggest"
     again = f" Once that is fixed: trainchart rerun {report.address}" if is_new and report.origin == CLUSTER else ""
     yield f"If {unless}{noted}, {words.format(report.address)}. {_UNWATCHED if is_new else _WATCHED}{again}"
 
@@ -137,15 +141,21 @@ def _read_controller(key: TrainingKey) -> str:
 
 def _find_outside_tensorflow(report: Report) -> Iterator[str]:
     """Yield which programs wait for something of their own while others wait in TensorFlow, as for a peer."""
-    within = [each.label for each in report.waits if _IN_TENSORFLOW.match(each.text)]
-    outside = [each.label for each in report.waits if each.label not in within]
-    if within and outside:
-        waits = "waits" if len(outside) == 1 else "wait"
-        yield (
-            f"{list_names(outside)} {waits} outside TensorFlow, {list_names(within)} in it, as tasks do that wait for "
-            f"a peer: look at {list_names(outside)} first. Whole stack: trainchart logs {report.address} "
-            f"--pod {outside[0]}"
+    outside = _list_outside_tensorflow(report)
+    if outside:
+        waits, whole = (
+            ("waits", "Its whole stack") if len(outside) == 1 else ("wait", f"The whole stack of {outside[0]}")
         )
+        yield (
+            f"{list_names(outside)} {waits} outside TensorFlow, the others in it, as tasks do that wait for a peer: "
+            f"look at {list_names(outside)} first. {whole}: trainchart logs {report.address} --pod {outside[0]}"
+        )
+
+
+def _list_outside_tensorflow(report: Report) -> list[str]:
+    """Return the tasks that do; none where all wait for the same."""
+    within = {each.label for each in report.waits if _IN_TENSORFLOW.match(each.text)}
+    return [each.label for each in report.waits if each.label not in within] if within else []
 
 
 def _find_odd_one_out(report: Report) -> Iterator[str]:

@@ -387,7 +387,8 @@ _OWN = "wait (threading.py:355), called from next_batch (/app/train.py:41)"
 @pytest.mark.parametrize(
     ("waits", "words"),
     [
-        ({"worker-0": _PEER, "worker-1": _OWN}, "worker-1 waits outside TensorFlow, worker-0 in it, as tasks do that "),
+        ({"worker-0": _PEER, "worker-1": _OWN}, "worker-1 waits outside TensorFlow, the others in it, as tasks do "),
+        ({"chief-0": _OWN, "worker-0": _PEER, "worker-1": _OWN}, "chief-0, worker-1 wait outside TensorFlow, the "),
         ({"worker-0": _OWN, "worker-1": _OWN}, None),
         ({"worker-0": _PEER, "worker-1": _PEER}, None),
     ],
@@ -402,9 +403,10 @@ def test_task_that_waits_outside_tensorflow_is_suspected(waits: dict[str, str], 
         )
     )
     head = "Where programs wait that have printed nothing, made no step and used hardly any CPU time for minutes:"
-    assert told[told.index(head) + 1] == f"  {stamp(NOW)}  worker-0  {waits['worker-0']}"
+    assert f"  {stamp(NOW)}  worker-0  {waits['worker-0']}" in told[told.index(head) + 1 :]
     found = [line for line in told if " outside TensorFlow, " in line]
     assert [line.startswith(words or "-") for line in found] == [True] * (words is not None)
+    assert any("and the others wait for that, as the stacks below suggest" in line for line in told) == bool(words)
 
 
 def test_line_without_a_time_is_shown_with_a_dash() -> None:

@@ -250,3 +250,19 @@ def test_reason_of_the_kubelet_for_a_stop_is_told(reason: str, message: str, wor
         told = [each for each in remarks if each.startswith(f"the kubelet stopped the container of {pod}: ")]
         assert len(told) == bool(expected)
         assert expected in " ".join(told)
+
+
+def test_a_hook_failure_that_was_recorded_is_told_once() -> None:
+    error = "the kubelet stopped the container, because its postStart hook failed: exited with 3: no disk"
+    death = {**evict(1)[0], "cause": "probe-failed", "error": error}
+    seen = Snapshot(
+        now=NOW,
+        sets=tuple(make_sets()),
+        pods=tuple(make_pods()),
+        records=(make_record(make_state("Running", incidents=[death])),),
+        jobs=(make_job(),),
+        events=(make_event("Pod", "exp1-mnist-worker-1", "FailedPostStartHook", "PostStartHook failed"),),
+    )
+    report = diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen)
+    assert not any("postStart" in remark for remark in report.remarks)
+    assert any(error in line for line in why_lines(report))

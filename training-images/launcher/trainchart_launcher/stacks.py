@@ -23,7 +23,7 @@ _STEADY_SECONDS = 0.2
 """A dump is written line by line; it is whole once nothing has been added for so long."""
 _FRAME = re.compile(r'\s*File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)')
 _PACKAGES = "-packages/"
-_STANDARD = re.compile(r"/lib(64)?/python[\d.]+/|^<|/opt/trainchart/python/")
+_STANDARD = re.compile(r"/lib(64)?/python[\d.]+/|^<frozen |/opt/trainchart/python/")
 _OTHERS_SHOWN = 2
 _WORDS_LIMIT = 400
 

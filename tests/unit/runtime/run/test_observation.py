@@ -18,6 +18,7 @@ from trainchart_runtime.run.observation import (
     parse_report,
     parse_set,
 )
+from trainchart_runtime.run.problems import name_death, word_death
 from trainchart_runtime.termination import Termination, dump_termination
 
 CLUSTER = Cluster(PARAMETER_SERVER, "exp1", 2222, 2223, {"chief": Role("exp1-chief", 1), "worker": Role("exp1-w", 12)})
@@ -103,6 +104,31 @@ def test_of_a_killed_program_the_last_line_is_the_detail():
     log = f"Python runtime state: core initialized\n{python}\n\nCurrent thread 0x7f (most recent call first):\n  <no>\n"
     pod["status"]["containerStatuses"][1]["state"]["terminated"]["message"] = log
     assert parse_pod(CLUSTER, pod).ends[0].detail == python
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (
+            'Exec lifecycle hook ([sh -c echo no scratch disk >&2; exit 3]) for Container "training" in Pod '
+            "\"exp1_team(31e2e862-1c90)\" failed - error: command 'sh -c echo no scratch disk >&2; exit 3' exited "
+            'with 3: no scratch disk\n, message: "no scratch disk\\n"',
+            "command 'sh -c echo no scratch disk >&2; exit 3' exited with 3: no scratch disk",
+        ),
+        ("Http lifecycle hook failed", "Http lifecycle hook failed"),
+        ("", "PostStartHookError"),
+        (None, "PostStartHookError"),
+    ],
+)
+def test_a_failed_hook_is_why_a_container_was_stopped(message, words):
+    item = copy.deepcopy(POD)
+    training = item["status"]["containerStatuses"][1]
+    training["state"] = {"waiting": {"reason": "PostStartHookError", "message": message}}
+    training["lastState"]["terminated"] = {"exitCode": 137, "reason": "Error"}
+    view = parse_pod(CLUSTER, item)
+    assert (view.ends[0].failed_hook, view.is_backing_off, view.is_held) == (words, True, False)
+    assert name_death(view.ends[0]) is causes.PROBE_FAILED
+    assert word_death(view.ends[0]).endswith(f"because its postStart hook failed: {words}")
 
 
 def test_why_a_container_does_not_run():

@@ -6,11 +6,12 @@ Parsing only. A pod object has some ten kilobytes, a PodView a few hundred bytes
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_runtime.cluster import Cluster, Task
 from trainchart_runtime.contract import PEER_UNASKED, RUN_ID, TRAINING_CONTAINER
-from trainchart_runtime.log_text import last_line
+from trainchart_runtime.log_text import last_line, shorten
 from trainchart_runtime.pod_changes import read_settings
 from trainchart_runtime.pod_problems import (
     MESSAGE_LIMIT,
@@ -28,7 +29,10 @@ from trainchart_runtime.termination import Failure, Termination, parse_failures,
 from trainchart_runtime.throttling import describe_throttling, parse_throttling
 
 _REVISION_LABEL = "controller-revision-hash"
-_BACKING_OFF = "CrashLoopBackOff"
+_HOOK_FAILED = "PostStartHookError"
+"""Why a container waits, at first: later the same one is in CrashLoopBackOff, and its hook's words are gone."""
+_BACKING_OFF = ("CrashLoopBackOff", _HOOK_FAILED)
+_AROUND_HOOK_WORDS = re.compile(r"^.*? failed - error: |, message: .*$", re.DOTALL)
 PEER_SECONDS = 60.0
 """Pods that start together answer each other earlier."""
 _PEERS_KEPT = 20
@@ -50,6 +54,8 @@ class ContainerEnd(NamedTuple):
     termination: Optional[Termination] = None
     """The launcher's last words."""
     finished_at: float = 0.0
+    failed_hook: str = ""
+    """What the kubelet says of the postStart hook for whose failure it stopped the container."""
 
     @property
     def succeeded(self) -> bool:
@@ -204,6 +210,8 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
     current, last = container.get("state") or {}, container.get("lastState") or {}
     waiting = current.get("waiting")
     ends = [_parse_end(state["terminated"]) for state in (current, last) if state.get("terminated")]
+    if ends and waiting is not None and waiting.get("reason") == _HOOK_FAILED:
+        ends[0] = ends[0]._replace(failed_hook=_word_hook(waiting.get("message") or ""))
     return PodView(
         name=name,
         task=task,
@@ -213,8 +221,8 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
         node=spec.get("nodeName") or "",
         ip=status.get("podIP") or "",
         is_running="running" in current,
-        is_backing_off=waiting is not None and waiting.get("reason") == _BACKING_OFF,
-        is_held=waiting is not None and waiting.get("reason") != _BACKING_OFF,
+        is_backing_off=waiting is not None and waiting.get("reason") in _BACKING_OFF,
+        is_held=waiting is not None and waiting.get("reason") not in _BACKING_OFF,
         last_start=find_last_start(pod),
         gone_by=parse_time(metadata.get("deletionTimestamp")),
         revision=(metadata.get("labels") or {}).get(_REVISION_LABEL) or "",
@@ -320,3 +328,8 @@ def _parse_end(terminated: Mapping[str, Any]) -> ContainerEnd:
         termination=termination,
         finished_at=parse_time(terminated.get("finishedAt")),
     )
+
+
+def _word_hook(message: str) -> str:
+    """Return why a hook failed, without the pod's names around it."""
+    return shorten(" ".join(_AROUND_HOOK_WORDS.sub("", message).split()), MESSAGE_LIMIT) or _HOOK_FAILED

@@ -272,7 +272,8 @@ def name_death(end: ContainerEnd) -> Cause:
     """Return the cause of a container's end about which no launcher left a word."""
     if end.reason == "OOMKilled":
         return causes.OUT_OF_MEMORY
-    if end.exit_code == _ON_SIGTERM or (end.termination and end.termination.cause == causes.TERMINATED.name):
+    was_told = end.termination is not None and end.termination.cause == causes.TERMINATED.name
+    if end.failed_hook or end.exit_code == _ON_SIGTERM or was_told:
         return causes.PROBE_FAILED
     if "exec format error" in end.detail:
         return causes.WRONG_ARCHITECTURE
@@ -306,6 +307,8 @@ def count_deaths(pod: PodView) -> int:
 
 def word_death(end: ContainerEnd) -> str:
     """Return what is known about a container's death."""
+    if end.failed_hook:
+        return f"the kubelet stopped the container, because its postStart hook failed: {end.failed_hook}"
     if end.termination or end.exit_code == _ON_SIGTERM:
         return "the kubelet stopped the container, but not its pod"
     return end.detail or end.reason
