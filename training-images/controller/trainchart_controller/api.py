@@ -22,6 +22,8 @@ import ssl
 import time
 from typing import Any, Dict, Iterator, Mapping, Optional
 
+from trainchart_runtime.contract import CONTROLLER_AGENT
+
 REQUEST_SECONDS = 20.0
 APPLY = "APPLY"
 """A PATCH by server-side apply, which makes an object that does not exist."""
@@ -154,7 +156,7 @@ class Api:
     ) -> http.client.HTTPResponse:
         """Return the response of a request that succeeded, its body unread."""
         headers = {"Accept": "application/json", "Authorization": f"Bearer {self._read_token()}"}
-        headers["User-Agent"] = "trainchart-controller"
+        headers["User-Agent"] = CONTROLLER_AGENT
         if body is not None:
             headers["Content-Type"] = _BODY_TYPES.get(method, "application/json")
         connection.request(

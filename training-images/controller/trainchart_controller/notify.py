@@ -19,6 +19,7 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence
 from urllib.parse import urlsplit
 
 from trainchart_controller.console import print_line
+from trainchart_runtime.contract import CONTROLLER_AGENT
 from trainchart_runtime.log_text import clean, shorten
 from trainchart_runtime.run.state import NOTICE_SENT, SUCCEEDED, PhaseNotice, RunState
 
@@ -175,7 +176,7 @@ def _post(url: str, text: str) -> _Answer:
     if scheme not in ("http", "https"):
         return _NO_URL
     opener = urllib.request.build_opener(NoRedirects)
-    headers = {"Content-Type": "application/json", "User-Agent": "trainchart-controller"}
+    headers = {"Content-Type": "application/json", "User-Agent": CONTROLLER_AGENT}
     try:
         request = urllib.request.Request(url, json.dumps({"text": text}).encode(), headers, method="POST")
         # The body is not read: the status says all, and the body may have no end.

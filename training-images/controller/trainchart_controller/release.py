@@ -12,13 +12,12 @@ from urllib.parse import urlencode
 
 from trainchart_controller.api import APPLY, Api, Conflict, NotFound, Refused
 from trainchart_controller.settings import OBJECT_PATHS, Settings
-from trainchart_runtime.contract import LOGS_KEY, PLAN_ANNOTATION, STATE_KEY
+from trainchart_runtime.contract import CONTROLLER_AGENT, LOGS_KEY, PLAN_ANNOTATION, STATE_KEY
 from trainchart_runtime.pod_problems import Event, parse_event
 from trainchart_runtime.run.observation import SetView, parse_set
 from trainchart_runtime.run.plan import Admission, Deletion, Notice, Scale
 from trainchart_runtime.run.state import RunState, StateError, dump_state, parse_state
 
-_COMPONENT = "trainchart-controller"
 _CLAIM = "PersistentVolumeClaim"
 """Claims have names of any kind: which of them are this release's, its pods say."""
 _CRASHES = 1000
@@ -194,8 +193,8 @@ class Release:
             "type": "Warning" if notice.is_warning else "Normal",
             "reason": notice.reason,
             "message": notice.message,
-            "source": {"component": _COMPONENT},
-            "reportingComponent": _COMPONENT,
+            "source": {"component": CONTROLLER_AGENT},
+            "reportingComponent": CONTROLLER_AGENT,
             "reportingInstance": self._settings.pod_name,
             "firstTimestamp": now,
             "lastTimestamp": now,

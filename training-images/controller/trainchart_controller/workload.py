@@ -17,6 +17,7 @@ from trainchart_controller.console import TroubleLog, print_line
 from trainchart_controller.pod_watch import WatchItem, WatchTimes, WorkloadSeen
 from trainchart_controller.settings import Settings
 from trainchart_runtime import pod_causes
+from trainchart_runtime.contract import CONTROLLER_AGENT
 from trainchart_runtime.pod_problems import Problem
 from trainchart_runtime.run.observation import SetView
 from trainchart_runtime.run.queueing import (
@@ -33,7 +34,6 @@ from trainchart_runtime.run.queueing import (
 )
 
 GROUP = "/apis/kueue.x-k8s.io/v1beta2"
-_MANAGER = "trainchart-controller"
 _UNREAD_SECONDS = 15.0
 """After which flavors or a priority that could not be read are asked for again."""
 _REQUEUED_AT_ONCE = ("Preempted", "NodeFailures")
@@ -196,7 +196,7 @@ class RunQueue:
             "ownerReferences": owners,
         }
         body = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": metadata, "spec": spec}
-        self._item = self._api.request(APPLY, f"{self._path}?fieldManager={_MANAGER}&force=true", body)
+        self._item = self._api.request(APPLY, f"{self._path}?fieldManager={CONTROLLER_AGENT}&force=true", body)
 
     def _read_priority(self) -> Mapping[str, Any]:
         name = self._settings.plan.queue_priority_class

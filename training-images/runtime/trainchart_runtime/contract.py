@@ -114,6 +114,9 @@ POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 """A StatefulSet's ordinal of a pod, set by Kubernetes 1.28 and newer."""
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 
+CONTROLLER_AGENT = "trainchart-controller"
+"""The run controller as a client of the API server, which keeps it as the manager of the fields that it sets."""
+
 # --- what the launcher tells the program -----------------------------------------------------------------
 TF_CONFIG = "TF_CONFIG"
 STRATEGY = "TRAINCHART_STRATEGY"

@@ -175,6 +175,21 @@ def test_uid_of_a_set_is_kept():
     assert parse_set({"metadata": {"uid": "5e70"}}).uid == "5e70"
 
 
+@pytest.mark.parametrize(
+    ("manager", "owned", "who"),
+    [
+        ("kubectl", {"f:spec": {"f:replicas": {}}}, "kubectl"),
+        ("trainchart-controller", {"f:spec": {"f:replicas": {}}}, ""),
+        ("argocd", {"f:spec": {"f:replicas": {}, "f:selector": {}}}, ""),
+        ("kubectl", {"f:spec": {"f:template": {}}}, ""),
+        ("kubectl", None, ""),
+    ],
+)
+def test_who_has_scaled_a_set_is_seen(manager, owned, who):
+    fields = [{"manager": manager, "subresource": "scale", "fieldsV1": owned}]
+    assert parse_set({"metadata": {"managedFields": fields}, "spec": {"replicas": 1}}).scaled_by == who
+
+
 def test_what_the_leader_reports():
     document = {"attempt": 2, "ownFailures": 1, "step": 40, "metrics": {"loss": 0.5}, "lastCause": "killed"}
     assert parse_report(document) == LauncherReport(2, 0, 40, None, {"loss": 0.5})

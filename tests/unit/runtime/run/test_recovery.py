@@ -27,6 +27,8 @@ from trainchart_runtime.run.state import (
     SUSPENDED,
     Deaths,
     RunProgress,
+    dump_state,
+    parse_state,
 )
 from trainchart_runtime.termination import FAILURES_KEPT, Failure
 
@@ -410,6 +412,25 @@ def test_container_stopped_again_and_again_has_the_usual_budget():
     )
     assert "not its pod" in state.verdict.error
     assert [incident.action for incident in state.incidents][-2:] == ["the container is started again", "given up"]
+
+
+@pytest.mark.parametrize(
+    ("task", "seconds", "words"),
+    [
+        ("worker-1", 5, "its StatefulSet was scaled to 1 by kubectl"),
+        ("worker-0", 5, ""),
+        ("worker-1", 500, ""),
+    ],
+)
+def test_pods_of_a_set_that_was_scaled_down_go_for_that(task, seconds, words):
+    look = see(group())
+    scaled = look._replace(sets={**look.sets, "exp1-mnist-worker": SetView(1, scaled_by="kubectl")})
+    seen = decide(PLAN, scaled, running())
+    assert [scale.set_name for scale in seen.scales] == ["exp1-mnist-worker"]
+    going = pod(task, gone_by=NOW + seconds + 30)
+    later = see(group(**{task.replace("-", "_"): going}), now=NOW + seconds)
+    (incident,) = decide(PLAN, later, parse_state(dump_state(seen.state))).state.incidents
+    assert (incident.cause, incident.pod, incident.error) == ("pod-deleted", f"exp1-mnist-{task}", words)
 
 
 # --- nodes -------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from trainchart_runtime.run.state import (
     RoleState,
     RunProgress,
     RunState,
+    Scaling,
     Setback,
     StateError,
     Verdict,
@@ -52,6 +53,7 @@ STATE = RunState(
     pods={"worker-1": "u2"},
     problems=(PodProblem("exp1-worker-0", "", "unschedulable", "0/2 nodes", 3.0),),
     incidents=(Incident(2.0, "exp1-worker-1", "node-2", "killed", "restarted", 137, uid="u2"),),
+    scalings={"exp1-mnist-worker": Scaling(7.5, "kubectl", 1)},
     taken_away=("u1",),
     progress=RunProgress(6.0, 2, 800, 4.5, {"loss": 0.5}, 900, 1, "u3", 790, KILLED),
     first_step=10,
@@ -117,6 +119,7 @@ def test_the_schema():
                 "uid": "u2",
             }
         ],
+        "scalings": {"exp1-mnist-worker": {"at": 7.5, "by": "kubectl", "replicas": 1}},
         "takenAway": ["u1"],
         "progress": {
             "at": 6.0,

@@ -10,7 +10,7 @@ import re
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_runtime.cluster import Cluster, Task
-from trainchart_runtime.contract import PEER_UNASKED, RUN_ID, TRAINING_CONTAINER
+from trainchart_runtime.contract import CONTROLLER_AGENT, PEER_UNASKED, RUN_ID, TRAINING_CONTAINER
 from trainchart_runtime.log_text import last_line, shorten
 from trainchart_runtime.pod_changes import read_settings
 from trainchart_runtime.pod_problems import (
@@ -129,6 +129,8 @@ class SetView(NamedTuple):
     """Those of the pods that it would create now; see PodView."""
     template: Mapping[str, Any] = {}
     """What quota depends on, of those pods."""
+    scaled_by: str = ""
+    """Who set `replicas`, as the API server calls it; empty for what applies the release, and for the controller."""
 
 
 class MissingPeer(NamedTuple):
@@ -249,7 +251,18 @@ def parse_set(item: Mapping[str, Any]) -> SetView:
         uid=metadata.get("uid") or "",
         settings=read_settings(template),
         template=reduce_template(template),
+        scaled_by=_find_scaler(metadata),
     )
+
+
+def _find_scaler(metadata: Mapping[str, Any]) -> str:
+    for entry in metadata.get("managedFields") or ():
+        owned = (entry.get("fieldsV1") or {}).get("f:spec") or {}
+        # What applies the release owns the selector, which cannot be changed later.
+        is_foreign = entry.get("manager") != CONTROLLER_AGENT and "f:selector" not in owned
+        if "f:replicas" in owned and is_foreign:
+            return str(entry.get("manager") or "")
+    return ""
 
 
 def parse_report(document: Any) -> Optional[LauncherReport]:

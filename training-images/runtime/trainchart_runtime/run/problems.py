@@ -19,7 +19,7 @@ from trainchart_runtime.pod_problems import (
     find_pod_event,
     find_set_problem,
 )
-from trainchart_runtime.run.observation import ContainerEnd, LauncherReport, Observation, PodView
+from trainchart_runtime.run.observation import ContainerEnd, LauncherReport, Observation, PodView, SetView
 from trainchart_runtime.run.peer_problems import find_peer_problems, is_echo
 from trainchart_runtime.run.plan import RunPlan
 from trainchart_runtime.run.queueing import find_queue_problem
@@ -33,6 +33,7 @@ from trainchart_runtime.run.state import (
     PodProblem,
     ReportedFailures,
     RunState,
+    Scaling,
 )
 from trainchart_runtime.start_words import name_start_cause
 from trainchart_runtime.termination import FAILURES_KEPT, Failure, Termination
@@ -40,6 +41,8 @@ from trainchart_runtime.termination import FAILURES_KEPT, Failure, Termination
 OOM_RESTARTS = 2
 """A program that ran out of memory so often does so again."""
 _UID_LENGTH = 8
+_SCALING_SECONDS = 120.0
+"""A pod that is deleted so long after its set was scaled down has another reason: the set is restored at once."""
 _CLOCK_LAG_SECONDS = 600.0
 _CLOCK_LEAD_SECONDS = 60.0
 _BUDGET_SECONDS = 3600.0
@@ -95,12 +98,38 @@ def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: Run
         if problem.cause == pod_causes.POD_DELETED.name and pod.uid in died:
             # The controller itself deletes a pod that the kubelet lets wait after its deaths.
             continue
+        if problem.cause == pod_causes.POD_DELETED.name:
+            problem = problem._replace(message=problem.message or _word_scaling(pod, state, now))
         is_lost = problem.cause == pod_causes.NODE_LOST.name
         action = "waiting: Kubernetes does not replace the pods of a node that does not respond" if is_lost else BY_SET
         incidents.append(Incident(now, pod.name, pod.node, problem.cause, action, error=problem.message, uid=pod.uid))
     if len(known) > len(state.taken_away):
         state = state._replace(taken_away=tuple(sorted(known.intersection(pod.uid for pod in ended))))
     return _add_incidents(state._replace(pods=pods), incidents)
+
+
+def note_scalings(group: Cluster, sets: Mapping[str, SetView], state: RunState, now: float) -> RunState:
+    """Return `state` with the sets that others have scaled down: it must be known when their pods go."""
+    scalings = dict(state.scalings)
+    for role in group.roles.values():
+        view, known = sets.get(role.name), scalings.get(role.name)
+        if view is None or not view.scaled_by or view.replicas >= role.replicas:
+            continue
+        if known is None or (known.by, known.replicas) != (view.scaled_by, view.replicas) or _is_past(known, now):
+            scalings[role.name] = Scaling(now, view.scaled_by, view.replicas)
+    return state._replace(scalings=scalings) if scalings != state.scalings else state
+
+
+def _word_scaling(pod: PodView, state: RunState, now: float) -> str:
+    """Return that a pod was deleted since its set was scaled down, if it was."""
+    known = state.scalings.get(pod.name.rpartition("-")[0])
+    if known is None or _is_past(known, now) or pod.task.task_index < known.replicas:
+        return ""
+    return f"its StatefulSet was scaled to {known.replicas} by {known.by}"
+
+
+def _is_past(scaling: Scaling, now: float) -> bool:
+    return now > scaling.at + _SCALING_SECONDS
 
 
 def note_preemptors(state: RunState, events: Sequence[Event]) -> RunState:

@@ -34,6 +34,7 @@ from trainchart_runtime.run.problems import (
     note_preemptors,
     note_problems,
     note_replacements,
+    note_scalings,
 )
 from trainchart_runtime.run.queue_rules import follow_queue, has_left_queue, resolve_queue_step
 from trainchart_runtime.run.scaling import is_newcomer, resolve_admissions, resolve_deletions, resolve_scales
@@ -145,6 +146,7 @@ def _note(
     if state.phase in (STARTING, RUNNING, FINISHING):
         state = note_deaths(plan, own, state, seen.now)
         state = note_failures(group, own, seen.reports, state, seen.now)
+        state = note_scalings(group, seen.sets, state, seen.now)
         state = note_disruptions(own, gone, state, seen.now)
         state = note_preemptors(state, seen.events)
         state = note_replacements(own, state, seen.now)

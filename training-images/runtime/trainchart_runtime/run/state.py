@@ -140,6 +140,15 @@ class ReportedFailures(NamedTuple):
     number: int
 
 
+class Scaling(NamedTuple):
+    """Another client than the run controller has told a StatefulSet to have fewer pods."""
+
+    at: float
+    by: str
+    """As the API server calls that client."""
+    replicas: int
+
+
 class RunProgress(NamedTuple):
     """What the leading task's launcher reported last, and when its highest step was reached."""
 
@@ -227,6 +236,8 @@ class RunState(NamedTuple):
     """Task → begin of the uid of its pod, by which one is known that came while no controller looked."""
     problems: Sequence[PodProblem] = ()
     incidents: Sequence[Incident] = ()
+    scalings: Mapping[str, Scaling] = {}
+    """StatefulSet → how it was scaled down last by another client."""
     taken_away: Sequence[str] = ()
     """Uids of the pods that are known to be taken away: of so many, incidents are not kept."""
     progress: Optional[RunProgress] = None
