@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from trainchart.cluster.autoscalers import describe_autoscalers
 from trainchart.cluster.builds import find_mixed_builds
 from trainchart.cluster.departures import find_departures
+from trainchart.cluster.idle_kubernetes import find_idle_kubernetes
 from trainchart.cluster.objects import Controller, RoleSet, TrainingPod, as_cluster
 from trainchart.cluster.oddities import find_oddities
 from trainchart.cluster.one_node_claims import find_one_node_claims
@@ -42,7 +43,8 @@ def find_remarks(
     controller: Controller,
 ) -> list[str]:
     """Return what does not fit together, worst first."""
-    remarks = [record.error] if record.error else []
+    remarks = find_idle_kubernetes(report, seen, sets)
+    remarks += [record.error] if record.error else []
     has_job = controller.state not in ("", "missing", NO_CONTROLLER)
     if has_job and not record.name and not record.error and not isinstance(seen.records, Unreadable):
         back = (

@@ -14,9 +14,10 @@ from trainchart_runtime.causes import CAUSES, OUT_OF_MEMORY
 from trainchart_runtime.pod_causes import POD_DELETED
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.problems import BY_SET
-from trainchart_runtime.run.state import Incident, Verdict
+from trainchart_runtime.run.state import RUNNING, Incident, Verdict
 
 _NOT_YET = f"{BY_SET} once this one is gone"
+_ABSENT = f"{BY_SET}, which does not exist yet"
 _GROUPS_SHOWN = 8
 _OFTEN = 3
 _ALIKE = 3.0
@@ -40,7 +41,14 @@ def death_lines(report: Report) -> Iterator[str]:
     progress = report.progress
     # Each start of the leading task renews the report, also where it has come no further.
     has_steps = report.outcome is None and progress.step is not None and not progress.fruitless_restarts
-    incidents = [each._replace(action=_NOT_YET) if _stays(each, report) else each for each in report.incidents]
+    incidents = [
+        each._replace(action=_NOT_YET)
+        if _stays(each, report)
+        else each._replace(action=_ABSENT)
+        if _is_absent(each, report)
+        else each
+        for each in report.incidents
+    ]
     past = [
         each for each in incidents if has_steps and each.at < progress.at - _LAG_SECONDS and each.action != _NOT_YET
     ]
@@ -93,6 +101,12 @@ def _stays(incident: Incident, report: Report) -> bool:
     """Say whether a pod that a StatefulSet is to replace is still there, so that no other can take its place."""
     staying = [pod.created for pod in report.pods or () if (pod.name, pod.state) == (incident.pod, TERMINATING)]
     return incident.action == BY_SET and any(created <= incident.at for created in staying)
+
+
+def _is_absent(incident: Incident, report: Report) -> bool:
+    """Say whether a pod that a StatefulSet is to replace has no successor yet."""
+    is_missing = report.pods is not None and all(pod.name != incident.pod for pod in report.pods)
+    return incident.action == BY_SET and report.phase == RUNNING and report.outcome is None and is_missing
 
 
 def find_first_death(report: Report, outcome: Verdict) -> Incident | None:

@@ -364,7 +364,8 @@ def _explain_phase(report: Report) -> str:
     if report.phase == RESTARTING:
         return f"{_describe_ending(report) or 'Its pods end'}; the next attempt starts when the last one is gone."
     if any(role.running is not None and role.running + role.finished < role.wanted for role in report.roles):
-        return f"Not every pod is running yet{_list_absent(report)}."
+        see = f" See the notes below: {find_head(report.remarks[0])}" if report.remarks else ""
+        return f"Not every pod is running yet{_list_absent(report)}.{see}"
     if report.remarks:
         return f"No failure is recorded, but see the notes below: {find_head(report.remarks[0])}"
     if report.step_pause:
