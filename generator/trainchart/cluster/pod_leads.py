@@ -19,6 +19,7 @@ from trainchart_runtime.causes import (
     PEER_LOST,
     PEER_MISSING,
     PEER_UNRESOLVABLE,
+    PORT_IN_USE,
     SERVICE_UNREACHABLE,
 )
 from trainchart_runtime.contract import TRAINING_CONTAINER
@@ -49,6 +50,10 @@ _OF_HEADERS = re.compile(
     r"header value|illegal header|invalid header|header.*(newline|return character)", re.IGNORECASE
 )
 """How HTTP libraries refuse a value with a line break."""
+_NO_SERVER = "Could not start gRPC server"
+"""How TensorFlow says that its own port is taken."""
+_PORT_SETTINGS = {"tensorflow": "service.port", "status": "service.statusPort"}
+"""Name of a port of the training container → the value that sets it."""
 _NO_VARIABLE = re.compile(r"KeyError: '([A-Za-z_][A-Za-z0-9_]*)'")
 
 
@@ -61,7 +66,7 @@ def find_leads(report: Report, seen: Snapshot) -> tuple[str, ...]:
     """Return in sentences what to look at, of what the pod that failed is given; of all pods where none has."""
     told = _list_causes(report)
     is_waiting = report.seems_to_hang or report.step_pause > 0
-    leads: list[str] = []
+    leads = list(_name_host_port(report, seen))
     for spec in _find_specs(report, seen):
         error = report.outcome.error if report.outcome else ""
         leads += _name_secrets(spec, error) if ACCESS_REFUSED.name in told or _OF_HEADERS.search(error) else ()
@@ -89,6 +94,40 @@ def _find_specs(report: Report, seen: Snapshot) -> list[Object]:
     failed = report.outcome.pod.rpartition("-")[0] if report.outcome is not None else ""
     specs = {name_of(each): section(each, "spec", "template", "spec") for each in listed(seen.sets)}
     return [specs[failed]] if failed in specs else list(specs.values())
+
+
+def _name_host_port(report: Report, seen: Snapshot) -> Iterator[str]:
+    """Yield that a port is taken on the node whose network the pod uses, and which port."""
+    deaths = [each for each in report.incidents if each.cause == PORT_IN_USE.name]
+    last = report.outcome or (deaths[-1] if deaths else None)
+    if last is None or PORT_IN_USE.name not in _list_causes(report):
+        return
+    sets = {name_of(each): section(each, "spec", "template", "spec") for each in listed(seen.sets)}
+    spec = sets.get(last.pod.rpartition("-")[0], {})
+    if spec.get("hostNetwork") is not True:
+        return
+    ports = {
+        str(each.get("containerPort")): _PORT_SETTINGS[str(each.get("name"))]
+        for each in items_of(_find_training(spec), "ports")
+        if each.get("name") in _PORT_SETTINGS
+    }
+    named = [port for port in ports if re.search(rf"(?<!\d){port}(?!\d)", last.error)]
+    if not named and _NO_SERVER in last.error:
+        named = [port for port, setting in ports.items() if setting == _PORT_SETTINGS["tensorflow"]]
+    own = list_names([f"{port} ({setting})" for port, setting in ports.items()])
+    words = (
+        f"port {named[0]} ({ports[named[0]]})"
+        if named
+        else f"the port that the program asks for{f'; its own are {own}' if own else ''}"
+    )
+    setting = ports[named[0]] if named else "port (service.port for TensorFlow's)"
+    node = last.node or "its node"
+    listing = f" (its pods: kubectl get pods -A --field-selector spec.nodeName={node})" if last.node else ""
+    yield (
+        f"{last.pod} uses the network of its node{f' {last.node}' if last.node else ''} (hostNetwork), where another "
+        f"process or pod already has {words}: `ss -ltnp` on {node} shows which one{listing}. Choose another {setting}, "
+        "or end what has the port."
+    )
 
 
 def _find_training(spec: Object) -> Object:

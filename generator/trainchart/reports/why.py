@@ -42,6 +42,7 @@ from trainchart_runtime.causes import (
     OUT_OF_MEMORY,
     PEER_MISSING,
     PEER_UNRESOLVABLE,
+    PORT_IN_USE,
     SERVICE_UNREACHABLE,
     STORAGE_FAILED,
 )
@@ -95,6 +96,8 @@ _ON_SIGTERM = "SIGTERM was sent, on which programs of the training library save,
 _OF_NETWORKS = tuple(
     cause.name for cause in (DOWNLOAD_FAILED, SERVICE_UNREACHABLE, PEER_MISSING, PEER_UNRESOLVABLE, STORAGE_FAILED)
 )
+_LED = (ACCESS_REFUSED.name, PORT_IN_USE.name)
+"""Causes of which leads say more than the general hint."""
 _SAME_SECONDS = 10.0
 _REPORTED_SECONDS = 45.0
 """What makes steps has reported one by then: steps are recorded every 30 seconds."""
@@ -273,7 +276,7 @@ def advise(report: Report) -> str:
         hint += _AT_START
     elif any(at < outcome.at - _SAME_SECONDS for at in same):
         hint += " The same error occurred more than once, so a restart is not enough."
-    parts = (*report.leads, hint) if outcome.cause == ACCESS_REFUSED.name else (hint, *report.leads)
+    parts = (*report.leads, hint) if outcome.cause in _LED else (hint, *report.leads)
     hint = " ".join(parts)
     settings = suggest_settings(outcome.cause, outcome.error, report.record.get("hyperparameters") or {})
     if report.origin == LOCAL:

@@ -251,3 +251,40 @@ def test_failed_download_names_the_proxy_of_its_pod(given: dict[str, Any], words
     assert ("A proxy may be in the way" in text) == bool(words)
     assert words in text and "pw@" not in text
     assert "A proxy may be in the way" not in look(fail(NO_DATA), **given)
+
+
+OWN_PORTS = [{"name": "tensorflow", "containerPort": 2222}, {"name": "status", "containerPort": 2223}]
+NO_SERVER = "error: worker 1: Could not start gRPC server"
+ON_NODE = "exp1-mnist-worker-1 uses the network of its node node2 (hostNetwork)"
+
+
+@pytest.mark.parametrize(
+    ("error", "port"),
+    [
+        (NO_SERVER, "has port 2222 (service.port)"),
+        ("OSError: [Errno 98] Address already in use: 0.0.0.0:2223", "has port 2223 (service.statusPort)"),
+        (
+            "OSError: [Errno 98] Address already in use",
+            "has the port that the program asks for; its own are 2222 (service.port), 2223 (service.statusPort)",
+        ),
+    ],
+)
+def test_taken_port_of_the_host_network_is_the_nodes(error: str, port: str) -> None:
+    state = fail(error, cause=causes.PORT_IN_USE)
+    text = look(state, spec={"hostNetwork": True}, ports=OWN_PORTS)
+    assert f"What to do next: {ON_NODE}, where another process or pod already {port}" in text
+    assert "`ss -ltnp` on node2 shows" in text and "kubectl get pods -A --field-selector spec.nodeName=node2" in text
+
+
+def test_taken_host_port_is_named_while_the_run_goes_on() -> None:
+    death = {"at": NOW - 60, "pod": "exp1-mnist-worker-1", "node": "node2", "cause": "port-in-use", "error": NO_SERVER}
+    state = make_state("Running", incidents=[{"action": "", **death}])
+    text = look(state, spec={"hostNetwork": True}, ports=OWN_PORTS)
+    assert f"{ON_NODE}, where another process or pod already has port 2222 (service.port)" in text
+
+
+def test_taken_port_of_an_own_network_is_not_the_nodes() -> None:
+    state = fail(NO_SERVER, cause=causes.PORT_IN_USE)
+    assert "network of its node" not in look(state, ports=OWN_PORTS)
+    assert "network of its node" not in look(state, spec={"hostNetwork": False}, ports=OWN_PORTS)
+    assert "network of its node" not in look(fail(NO_DATA), spec={"hostNetwork": True}, ports=OWN_PORTS)
