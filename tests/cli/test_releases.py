@@ -148,19 +148,19 @@ def test_why_shows_where_every_pod_of_a_run_that_hangs_is(api: SmallApi, tmp_pat
     api.objects |= {"configmaps": [make_record(make_state("Running", progress=progress))], "jobs": [make_job()]}
     api.logs = {
         "exp1-mnist-worker-0": "2026-11-21T10:00:01Z step 38\n2026-11-21T10:00:02Z step 39\n",
-        "exp1-mnist-worker-1": "2026-11-21T10:00:07Z reading shard 417\n",
+        "exp1-mnist-worker-1": "2026-11-21T10:00:07Z reading shard 417 as Bearer tk-4411\n",
     }
     done = run_to(api, tmp_path, "why", "exp1")
     lines = done.stdout.splitlines()
     start = lines.index("The last line of each pod:")
     assert lines[start + 1 : start + 3] == [
         "  2026-11-21T10:00:02Z  worker-0  step 39",
-        "  2026-11-21T10:00:07Z  worker-1  reading shard 417",
+        "  2026-11-21T10:00:07Z  worker-1  reading shard 417 as Bearer ***",
     ]
     shown = json.loads(run_to(api, tmp_path, "why", "exp1", "--format", "json").stdout)["lastLines"]
     assert [(line["pod"], line["text"]) for line in shown] == [
         ("worker-0", "step 39"),
-        ("worker-1", "reading shard 417"),
+        ("worker-1", "reading shard 417 as Bearer ***"),
     ]
     api.logs = {}
     assert "The last line" not in run_to(api, tmp_path, "why", "exp1").stdout

@@ -227,6 +227,12 @@ def test_a_watchdog_ends_a_program_that_reports_no_more(make_pod):
     assert (pod.message.cause, pod.message.step) == ("no-progress", 7)
 
 
+def test_last_lines_are_left_without_tokens(pod):
+    assert pod.run("raise ValueError(b'Bearer tk-4411-please')")[0] == 1
+    assert pod.message.error == "ValueError: b'Bearer ***'"
+    assert pod.message.lines[-1] == "ValueError: b'Bearer ***'"
+
+
 def test_watchdog_ends_later_start_that_hangs_before_reporting(make_pod):
     pod = make_pod(variables={contract.NO_PROGRESS_SECONDS: "0.4", contract.MAX_RESTARTS: "1"})
     program = (

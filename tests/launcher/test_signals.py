@@ -34,7 +34,10 @@ def test_exit_0_after_a_forwarded_sigterm_is_no_success(pod):
 def test_a_program_that_is_halted_is_named(pod):
     process = pod.start("import signal, sys, time, os\n" + READY + SLEEP)
     program = int(pod.wait_for_file("pid"))
-    for number, words in ((signal.SIGSTOP, f"kill -CONT {program} resumes it"), (signal.SIGCONT, "program continues")):
+    for number, words in (
+        (signal.SIGSTOP, f"os.kill({program}, 18)' resumes it"),
+        (signal.SIGCONT, "program continues"),
+    ):
         os.kill(program, number)
         line = process.stderr.readline().decode()
         while words not in line:

@@ -201,6 +201,20 @@ def test_stacks_are_described(lines, words):
     assert describe_stacks(lines) == words
 
 
+def test_a_program_that_threads_keep_alive_is_described(start, pod):
+    program = (
+        "import threading, time\ndef serve():\n    time.sleep(1000)\nthreading.Thread(target=serve).start()\n"
+        "print('ready', flush=True)\n"
+    )
+    process = start(program)
+    words = pod.wait(lambda: _starts(describe_stacks(read_stacks(process.pid)), "_shutdown: "), "the end of main")
+    assert words.startswith("_shutdown: its main thread has ended, and it waits for others; another thread in serve (")
+
+
+def _starts(words, beginning):
+    return words if words.startswith(beginning) else ""
+
+
 def test_a_description_has_an_end():
     long = [f'  File "/app/{"x" * 900}.py", line 1 in {"y" * 900}']
     assert len(describe_stacks(["Current thread 0x1 (most recent call first):", *long])) <= 400

@@ -12,7 +12,7 @@ from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report
 from trainchart_runtime.contract import STACK_LINE, WAITS_IN
 from trainchart_runtime.kept_logs import LEFT_OUT
-from trainchart_runtime.log_text import is_warning
+from trainchart_runtime.log_text import hide_credentials, is_warning
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import FAILED
@@ -91,7 +91,7 @@ def add_last_words(lines: Iterable[LogLine], report: Report) -> Iterator[LogLine
     if outcome is not None and outcome.result == FAILED and outcome.lines:
         labels = {pod.name: pod.label for pod in report.pods or ()}
         label = labels.get(outcome.pod, outcome.pod)
-        if not any(line.label == label and line.text == outcome.lines[-1] for line in present):
+        if not any(line.label == label and hide_credentials(line.text) == outcome.lines[-1] for line in present):
             yield from (LogLine("", label, line) for line in outcome.lines)
     yield from present
 

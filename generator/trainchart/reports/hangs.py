@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import CLUSTER, FROM_RECORD, SILENT_SECONDS, Report, TrainingKey
-from trainchart_runtime.contract import COMPONENT_LABEL, INSTANCE_LABEL, NAME_LABEL, PEER_REFUSES
+from trainchart_runtime.cluster import CHIEF, WORKER
+from trainchart_runtime.contract import COMPONENT_LABEL, HALTED, INSTANCE_LABEL, NAME_LABEL, PEER_REFUSES
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 
@@ -22,6 +23,27 @@ _ALONE = (
     "its program hangs: it waits for a process or thread of its own that has ended or waits too, or for storage or a "
     "service that does not answer (trainchart logs {})"
 )
+_OF_WAITS = (
+    (
+        r"_shutdown: its main",
+        "its main thread has ended, perhaps with the training, and another thread keeps the process alive: let the "
+        "program end that thread, or make it a daemon thread",
+    ),
+    (
+        r"subprocess\.py|popen_fork\.py|popen_spawn_posix\.py",
+        "it waits for a process that it has started. If that one prints into a pipe that is not read, it waits, too: "
+        "read its output while it runs (Popen.communicate)",
+    ),
+    (
+        r"socket\.py|ssl\.py|http/client\.py|urllib|requests/",
+        "it waits for an answer over the network: give the call a timeout",
+    ),
+    (
+        r"queue\.py|threading\.py|multiprocessing/",
+        "it waits for another of its threads or processes, which has ended or waits too",
+    ),
+)
+"""Pattern of where a program waits → what that means."""
 _WATCHED = "run.noProgressTimeout restarts such a run."
 _UNWATCHED = "run.noProgressTimeout does not end it, because it counts from the first step that a pod reports."
 _TASKS_SHOWN = 8
@@ -38,6 +60,10 @@ def advise_on_hang(report: Report) -> Iterator[str]:
     is_silent = report.seems_to_hang or report.step_pause
     if report.problems or report.early_finishers or report.warnings or not is_silent or any(explain_refusals(report)):
         return
+    halted = [line for line in report.last_lines if line.text.startswith(_OF_LAUNCHER) and HALTED in line.text]
+    if halted:
+        yield from (line.text.removeprefix(_OF_LAUNCHER) for line in halted)
+        return
     is_new = report.progress.step is None and report.progress.before is None
     unless = "its steps do not take that long"
     if is_new:
@@ -46,11 +72,7 @@ def advise_on_hang(report: Report) -> Iterator[str]:
         unless = "it is not evaluating or saving"
     noted = ", and the notes below do not explain it" if report.remarks else ""
     is_alone = sum(role.wanted for role in report.roles) == 1
-    words = _ALONE if is_alone else _IN_STEP if report.remarks else _IN_STEP + _PERHAPS
-    outside = _list_outside_tensorflow(report)
-    if outside:
-        hangs = "hangs" if len(outside) == 1 else "hang"
-        words = f"{list_names(outside)} {hangs}, and the others wait for that, as the stacks below suggest"
+    words = _read_stacks(report) or (_ALONE if is_alone else _IN_STEP if report.remarks else _IN_STEP + _PERHAPS)
     again = f" Once that is fixed: trainchart rerun {report.address}" if is_new and report.origin == CLUSTER else ""
     yield f"If {unless}{noted}, {words.format(report.address)}. {_UNWATCHED if is_new else _WATCHED}{again}"
 
@@ -105,9 +127,9 @@ def show_last_lines(report: Report) -> Iterator[str]:
     if report.waits:
         yield "Where programs wait that have printed nothing, made no step and used hardly any CPU time for minutes:"
         yield from (show_line(line, width) for line in report.waits)
-    outside = list(_find_outside_tensorflow(report))
-    yield from outside
-    yield from () if outside or is_young else _find_odd_one_out(report)
+    suspected = list(_explain_suspects(report))
+    yield from suspected
+    yield from () if suspected or is_young else _find_odd_one_out(report)
 
 
 def show_line(line: LogLine, width: int = 0) -> str:
@@ -139,23 +161,38 @@ def _read_controller(key: TrainingKey) -> str:
     return f"kubectl logs -n {key.namespace} -l {chosen} --tail=-1"
 
 
-def _find_outside_tensorflow(report: Report) -> Iterator[str]:
-    """Yield which programs wait for something of their own while others wait in TensorFlow, as for a peer."""
-    outside = _list_outside_tensorflow(report)
-    if outside:
-        waits, whole = (
-            ("waits", "Its whole stack") if len(outside) == 1 else ("wait", f"The whole stack of {outside[0]}")
-        )
-        yield (
-            f"{list_names(outside)} {waits} outside TensorFlow, the others in it, as tasks do that wait for a peer: "
-            f"look at {list_names(outside)} first. {whole}: trainchart logs {report.address} --pod {outside[0]}"
-        )
+def _read_stacks(report: Report) -> str:
+    """Return what hangs as far as the stacks of the programs tell; "" where they do not."""
+    suspects, waits = _find_suspects(report), {each.label: each.text for each in report.waits}
+    places = [waits[label] for label in suspects or waits if label in waits]
+    advice = next((advice for pattern, advice in _OF_WAITS for place in places if re.search(pattern, place)), "")
+    if suspects and not places:
+        return f"{list_names(suspects)} may compute without end, and the others wait for that: see below"
+    if suspects:
+        return f"the others wait for {list_names(suspects)}, as the stacks below suggest{advice and f': {advice}'}"
+    return advice and f"its program hangs: {advice}"
 
 
-def _list_outside_tensorflow(report: Report) -> list[str]:
-    """Return the tasks that do; none where all wait for the same."""
+def _explain_suspects(report: Report) -> Iterator[str]:
+    """Yield which programs do something else while others wait in TensorFlow, as for a peer."""
+    suspects = _find_suspects(report)
+    if not suspects:
+        return
+    others = "the others wait in TensorFlow, as tasks do that wait for a peer: look there first"
+    if any(each.label in suspects for each in report.waits):
+        stacks = f"trainchart logs {report.address} --pod {suspects[0]}"
+        yield f"Outside TensorFlow: {list_names(suspects)}; {others}. The stacks of all its threads: {stacks}"
+    else:
+        yield f"Not idle (printing, or using CPU time): {list_names(suspects)}; {others}"
+
+
+def _find_suspects(report: Report) -> list[str]:
+    """Return the tasks for which others wait in TensorFlow: that wait outside it, or else that do not wait at all."""
     within = {each.label for each in report.waits if _IN_TENSORFLOW.match(each.text)}
-    return [each.label for each in report.waits if each.label not in within] if within else []
+    outside = [each.label for each in report.waits if each.label not in within]
+    running = [pod for pod in report.pods or () if pod.state == _RUNNING and pod.role in (CHIEF, WORKER)]
+    busy = [pod.label for pod in running if pod.label not in within and pod.label not in report.finished]
+    return (outside or busy) if within else []
 
 
 def _find_odd_one_out(report: Report) -> Iterator[str]:
@@ -163,6 +200,8 @@ def _find_odd_one_out(report: Report) -> Iterator[str]:
     roles = {pod.label: pod.role for pod in report.pods or ()}
     for role in sorted(filter(None, {roles.get(line.label) for line in report.last_lines})):
         own = {line.label: line.text for line in report.last_lines if roles.get(line.label) == role}
+        if any(text.startswith(_OF_LAUNCHER) for text in own.values()):
+            continue
         # Where each names a step, a shard or a time of its own, what it does counts.
         alone = _find_single(own) or _find_single({label: re.sub(r"\d+", "0", text) for label, text in own.items()})
         if alone and len(own) > 2:

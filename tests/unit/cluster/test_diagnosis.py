@@ -37,6 +37,7 @@ from trainchart.reports.report_json import describe_report
 from trainchart.reports.text import describe_time, list_lines, status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
+from trainchart_runtime.contract import HALTED
 
 KEY = TrainingKey(NAMESPACE, "exp1", "mnist")
 PODS_HIDDEN = Unreadable("pods", "forbidden", "User may not")
@@ -387,10 +388,11 @@ _OWN = "wait (threading.py:355), called from next_batch (/app/train.py:41)"
 @pytest.mark.parametrize(
     ("waits", "words"),
     [
-        ({"worker-0": _PEER, "worker-1": _OWN}, "worker-1 waits outside TensorFlow, the others in it, as tasks do "),
-        ({"chief-0": _OWN, "worker-0": _PEER, "worker-1": _OWN}, "chief-0, worker-1 wait outside TensorFlow, the "),
-        ({"worker-0": _OWN, "worker-1": _OWN}, None),
-        ({"worker-0": _PEER, "worker-1": _PEER}, None),
+        ({"chief-0": _PEER, "worker-0": _PEER, "worker-1": _OWN}, "Outside TensorFlow: worker-1; the others wait in"),
+        ({"chief-0": _OWN, "worker-0": _PEER, "worker-1": _OWN}, "Outside TensorFlow: chief-0, worker-1; the others"),
+        ({"chief-0": _PEER, "worker-0": _PEER}, "Not idle (printing, or using CPU time): worker-1; the others wait"),
+        ({"chief-0": _OWN, "worker-0": _OWN, "worker-1": _OWN}, None),
+        ({"chief-0": _PEER, "worker-0": _PEER, "worker-1": _PEER}, None),
     ],
 )
 def test_task_that_waits_outside_tensorflow_is_suspected(waits: dict[str, str], words: str | None) -> None:
@@ -404,9 +406,42 @@ def test_task_that_waits_outside_tensorflow_is_suspected(waits: dict[str, str], 
     )
     head = "Where programs wait that have printed nothing, made no step and used hardly any CPU time for minutes:"
     assert f"  {stamp(NOW)}  worker-0  {waits['worker-0']}" in told[told.index(head) + 1 :]
-    found = [line for line in told if " outside TensorFlow, " in line]
+    found = [line for line in told if "wait in TensorFlow, as tasks do" in line]
     assert [line.startswith(words or "-") for line in found] == [True] * (words is not None)
-    assert any("and the others wait for that, as the stacks below suggest" in line for line in told) == bool(words)
+    assert any(" the others wait for " in line and "hangs" not in line for line in told) == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (
+            "wait (subprocess.py:1264), called from main (/app/train.py:9)",
+            "it waits for a process that it has",
+        ),
+        (
+            "_shutdown: its main thread has ended, and it waits for others",
+            "its main thread has ended, perhaps",
+        ),
+        ("readinto (socket.py:708), called from main (/app/train.py:9)", "it waits for an answer over the network: "),
+        (_OWN, "it waits for another of its threads or processes, which has ended or waits too. "),
+        ("<module> (/app/train.py:12)", None),
+    ],
+)
+def test_where_a_program_waits_says_what_for(place: str, words: str | None) -> None:
+    progress = {"attempt": 1, "step": 33, "bestStep": 33, "at": NOW - 840}
+    report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
+    lines, waits = ((LogLine(stamp(NOW), "worker-0", text),) for text in ("step 33", place))
+    told = " ".join(why_lines(dataclasses.replace(report, last_lines=lines, waits=waits)))
+    assert (f" its program hangs: {words}" in told) == bool(words)
+
+
+def test_program_that_is_halted_is_told_first() -> None:
+    progress = {"attempt": 1, "step": 33, "bestStep": 33, "at": NOW - 840}
+    report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
+    line = LogLine(stamp(NOW), "worker-0", f"trainchart-launcher: worker-0: {HALTED}: kubectl exec exp1-mnist-worker-0")
+    told = why_lines(dataclasses.replace(report, last_lines=(line,)))
+    assert f"worker-0: {HALTED}: kubectl exec exp1-mnist-worker-0" in told
+    assert "hangs" not in " ".join(told)
 
 
 def test_line_without_a_time_is_shown_with_a_dash() -> None:

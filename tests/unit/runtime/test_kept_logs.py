@@ -21,6 +21,14 @@ def test_every_pod_keeps_its_last_lines_and_the_first_most():
     assert len(json.dumps({name: {"at": 1.0, "lines": lines} for name, lines in kept.items()})) <= TOTAL_LIMIT
 
 
+def test_tokens_and_passwords_are_not_kept():
+    lines = ["ValueError: Invalid header value b'Bearer tk-4411-please'", "GET https://ada:secret@example.com/data"]
+    assert keep_lines(lines) == [
+        "ValueError: Invalid header value b'Bearer ***'",
+        "GET https://ada:***@example.com/data",
+    ]
+
+
 def test_room_that_a_pod_does_not_need_is_the_others():
     talk = [f"step {number:06}" for number in range(200)]
     quiet = {f"worker-{number}": ["waits"] for number in range(100)}

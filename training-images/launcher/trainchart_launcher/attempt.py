@@ -13,6 +13,7 @@ from trainchart_launcher.environment import Invocation
 from trainchart_launcher.pump import LineFeed, Pump, Sink, Tail
 from trainchart_launcher.settings import Settings
 from trainchart_launcher.signals import Signals
+from trainchart_runtime import contract
 
 if TYPE_CHECKING:
     from trainchart_launcher.fence import Fence
@@ -174,7 +175,8 @@ def _watch(pid: int, surroundings: Surroundings, watchdog: Watchdog) -> Tuple[in
             halted.clear()  # by the fence, which says so itself
         elif halted.get(pid, is_halted) != is_halted:
             is_halted = halted[pid]
-            console.print_line(f"{settings.task}: {_describe_halt(pid) if is_halted else 'the program continues'}")
+            words = _describe_halt(settings, pid) if is_halted else "the program continues"
+            console.print_line(f"{settings.task}: {words}")
         pauses = [watchdog.interval_seconds]
         if fence:
             if fence.must_end():
@@ -212,10 +214,13 @@ def _wait_for_leader(settings: Settings, signals: Signals) -> LeaderWait:
     return wait
 
 
-def _describe_halt(pid: int) -> str:
+def _describe_halt(settings: Settings, pid: int) -> str:
+    is_alone = sum(role.replicas for role in settings.cluster.roles.values()) == 1
+    # The image may have no program named kill.
+    resume = f"python3 -c 'import os; os.kill({pid}, {int(signal.SIGCONT)})'"
     return (
-        f"the program is halted (SIGSTOP, as by a debugger), and the others wait for it: in this pod, kill -CONT {pid} "
-        "resumes it; so does deleting the pod, from the last checkpoint"
+        f"{contract.HALTED}{'' if is_alone else ', and the others wait for it'}: kubectl exec {settings.pod_name} "
+        f"-c {contract.TRAINING_CONTAINER} -- {resume} resumes it; so does deleting the pod, from the last checkpoint"
     )
 
 

@@ -19,7 +19,7 @@ from trainchart_launcher.disks import describe_full_disks
 from trainchart_launcher.settings import Settings, find_termination_file
 from trainchart_runtime import causes, contract
 from trainchart_runtime.classify import ERROR_LIMIT, Diagnosis, Ending, classify
-from trainchart_runtime.log_text import shorten
+from trainchart_runtime.log_text import hide_credentials, shorten
 from trainchart_runtime.restart import Attempts
 from trainchart_runtime.termination import FAILURES_KEPT, LINE_LIMIT, Failure, Termination, dump_termination
 from trainchart_runtime.throttling import Throttling, describe_throttling
@@ -114,7 +114,7 @@ def resolve_termination(
         metrics=progress.metrics,
         started_at=end.started_at,
         finished_at=end.finished_at,
-        lines=end.output,
+        lines=[hide_credentials(line) for line in end.output],
     )
 
 

@@ -22,6 +22,8 @@ _ANSWER_SECONDS = 5.0
 _STEADY_SECONDS = 0.2
 """A dump is written line by line; it is whole once nothing has been added for so long."""
 _FRAME = re.compile(r'\s*File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)')
+_SHUTDOWN = "_shutdown"
+"""Where Python's main thread, once it has ended, waits for threads that are no daemons."""
 _PACKAGES = "-packages/"
 _STANDARD = re.compile(r"/lib(64)?/python[\d.]+/|^<frozen |/opt/trainchart/python/")
 _OTHERS_SHOWN = 2
@@ -122,6 +124,8 @@ def _parse(lines: Sequence[str]) -> List[List[Frame]]:
 
 def _describe_thread(frames: Sequence[Frame], *, is_main: bool) -> str:
     own = next((frame for frame in frames if frame.is_own), None)
+    if own is None and is_main and frames[-1].function == _SHUTDOWN:
+        return f"{_SHUTDOWN}: its main thread has ended, and it waits for others"
     if own is None:
         return "".join(_describe_frames(frames[:1])) if is_main else ""
     return ", called from ".join(_describe_frames(dict.fromkeys((frames[0], own))))

@@ -6,7 +6,7 @@ import json
 from typing import Dict, List, Mapping, Sequence
 
 from trainchart_runtime.contract import LOG_LINES_KEPT
-from trainchart_runtime.log_text import is_warning
+from trainchart_runtime.log_text import hide_credentials, is_warning
 
 PODS_KEPT = 128
 TOTAL_LIMIT = 320_000
@@ -39,7 +39,8 @@ def share_room(logs: Mapping[str, Sequence[str]], total: int = TOTAL_LIMIT) -> D
 
 def keep_lines(lines: Sequence[str], limit: int = POD_LIMIT) -> List[str]:
     """Return the lines that fit into `limit` bytes of JSON: the last ones, warnings before them, then others."""
-    short = [line if len(line) <= _LINE_LIMIT else line[: _LINE_LIMIT - 1] + "…" for line in lines[-LOG_LINES_KEPT:]]
+    hidden = map(hide_credentials, lines[-LOG_LINES_KEPT:])
+    short = [line if len(line) <= _LINE_LIMIT else line[: _LINE_LIMIT - 1] + "…" for line in hidden]
     if sum(map(_size, short)) <= limit:
         return short
     short = [_shorten(line, limit // 2 - _MARK_BYTES) for line in short]

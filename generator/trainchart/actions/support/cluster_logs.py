@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trainchart.actions.support.cluster_access import Place, open_cluster
 from trainchart.actions.support.log_filter import LogsFilter
@@ -30,7 +30,7 @@ from trainchart.errors import ClusterError, Forbidden, NotFound, Unauthorized, U
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import PodReport, Report
 from trainchart_runtime.contract import LOG_LINES_KEPT, TRAINING_CONTAINER
-from trainchart_runtime.log_text import is_lost_log, shorten
+from trainchart_runtime.log_text import hide_credentials, is_lost_log, shorten
 from trainchart_runtime.run.judge import list_names
 
 _READERS = 8
@@ -70,8 +70,9 @@ def read_last_lines(place: Place, report: Report) -> tuple[list[list[LogLine]], 
     pods = [pod for pod in report.pods or () if pod.node][:_LAST_LINES_OF]
     reader = _Reader(api, namespace, lambda text: None)
     with suppress(ClusterError):
-        lines = [each for each in reader.read(pods, {}, "", LOG_LINES_KEPT) if each]
-        return lines, tuple(reader.gone)
+        logs = [each for each in reader.read(pods, {}, "", LOG_LINES_KEPT) if each]
+        shown = [[replace(line, text=hide_credentials(line.text)) for line in lines] for lines in logs]
+        return shown, tuple(reader.gone)
     return [], ()
 
 

@@ -94,9 +94,9 @@ def test_newest_end_comes_first_with_foreign_text_as_detail():
 
 def test_of_a_killed_program_the_last_line_is_the_detail():
     pod = copy.deepcopy(POD)
-    log = "ss 2.2109\nstep 18 loss 2.1\rstep 19 loss 2.0\n\n"
+    log = "ss 2.2109\nstep 18 loss 2.1\rstep 19 loss 2.0 Bearer tk-4411\n\n"
     pod["status"]["containerStatuses"][1]["state"] = {"terminated": {"exitCode": 137, "message": log}}
-    assert parse_pod(CLUSTER, pod).ends[0].detail == "step 19 loss 2.0"
+    assert parse_pod(CLUSTER, pod).ends[0].detail == "step 19 loss 2.0 Bearer ***"
     ended = "trainchart-launcher: worker-0: attempt 1 ended after 0.2 s, killed (signal 9)"
     pod["status"]["containerStatuses"][1]["state"]["terminated"]["message"] = f"step 1\n{ended}\nstep 1\n"
     assert parse_pod(CLUSTER, pod).ends[0].detail == ended

@@ -11,7 +11,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_runtime.cluster import Cluster, Task
 from trainchart_runtime.contract import CONTROLLER_AGENT, PEER_UNASKED, RUN_ID, TRAINING_CONTAINER
-from trainchart_runtime.log_text import last_line, shorten
+from trainchart_runtime.log_text import hide_credentials, last_line, shorten
 from trainchart_runtime.pod_changes import read_settings
 from trainchart_runtime.pod_problems import (
     MESSAGE_LIMIT,
@@ -337,7 +337,7 @@ def _parse_end(terminated: Mapping[str, Any]) -> ContainerEnd:
     return ContainerEnd(
         exit_code=terminated.get("exitCode") or 0,
         reason=terminated.get("reason") or "",
-        detail="" if termination else last_line(message)[:MESSAGE_LIMIT],
+        detail="" if termination else hide_credentials(last_line(message))[:MESSAGE_LIMIT],
         termination=termination,
         finished_at=parse_time(terminated.get("finishedAt")),
     )
