@@ -89,8 +89,15 @@ def hash_content(content: bytes) -> str:
 
 def hash_tree(files: Mapping[str, bytes]) -> str:
     """Return one sha256 for paths and contents of several files, whatever their order."""
-    listing = "".join(f"{hash_content(content)}  {path}\n" for path, content in sorted(files.items()))
-    return hash_content(listing.encode())
+    listing = "".join(_list_file(path, content) for path, content in sorted(files.items()))
+    # Names of files are bytes; those that are no UTF-8 come as surrogates.
+    return hash_content(listing.encode(errors="surrogateescape"))
+
+
+def _list_file(path: str, content: bytes) -> str:
+    line = f"{hash_content(content)}  {path}"
+    # A path of two lines must not look like two files.
+    return ("\\" + line.replace("\\", "\\\\").replace("\n", "\\n") if "\n" in line else line) + "\n"
 
 
 def build_lock(

@@ -50,6 +50,18 @@ def test_a_tree_hash_depends_on_names_and_contents_not_on_order() -> None:
     assert len({hash_tree(tree), hash_tree({"a": b"2", "b": b"1"}), hash_tree({"a": b"1", "c": b"2"})}) == 3
 
 
+def test_a_tree_hash_takes_names_that_are_no_utf8() -> None:
+    listing = f"{hash_content(b'1')}  ü\n".encode()
+    assert hash_tree({"ü": b"1"}) == hash_content(listing)
+    assert hash_tree({"\udcfc": b"1"}) == hash_content(listing.replace("ü".encode(), b"\xfc"))
+
+
+def test_a_path_of_two_lines_is_not_hashed_as_two_files() -> None:
+    assert hash_tree({"a": b"1", "b": b"2"}) != hash_tree({f"a\n{hash_content(b'2')}  b": b"1"})
+    assert hash_tree({"a\n": b""}) != hash_tree({"a\\n": b""})
+    assert hash_tree({"a\\b": b"1"}) == hash_content(f"{hash_content(b'1')}  a\\b\n".encode())
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

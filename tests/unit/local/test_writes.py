@@ -131,6 +131,14 @@ def test_end_of_run_names_written_paths(plan: Any, tmp_path: Path) -> None:
     assert warning.startswith(f"the program wrote {places}: in a pod only volumes and /tmp are writable")
 
 
+def test_odd_names_are_named_once_in_one_line(plan: Any, tmp_path: Path) -> None:
+    before = read_code_times(plan)
+    run(plan, sys.executable, "-c", "for name in (b'a\\xfc', b'b\\nc\\rd', 'ü'.encode()): open(name, 'w')")
+    (warning,) = describe_writes(plan, before)
+    places = ", ".join(f"{tmp_path}/code/{name}" for name in ("a\\udcfc", "b\\nc\\rd", "ü"))
+    assert warning.startswith(f"the program wrote {places}: in a pod")
+
+
 @pytest.mark.parametrize(
     ("count", "named"),
     [

@@ -37,7 +37,7 @@ def read_code_times(plan: LocalPlan) -> Mapping[str, int]:
 def describe_writes(plan: LocalPlan, before: Mapping[str, int]) -> tuple[str, ...]:
     """Return a warning with the paths that a pod may not write; `before` is read_code_times before the run."""
     noted = {path for pod in plan.pods for path in _read_notes(pod.environment.get(WRITES_FILE))}
-    changed = {path for path, time in read_code_times(plan).items() if before.get(path) != time}
+    changed = {_spell_out(path) for path, time in read_code_times(plan).items() if before.get(path) != time}
     # A folder stands for what is in it.
     every = noted | changed
     paths = sorted(path for path in every if every.isdisjoint(list_parents(path)))
@@ -75,6 +75,11 @@ def _walk(folder: str, left_out: Collection[str]) -> Iterator[tuple[str, int]]:
 
 def _is_of_program(name: str) -> bool:
     return not name.startswith(".") and name not in _SKIPPED and not name.endswith(_EDITED)
+
+
+def _spell_out(path: str) -> str:
+    """Return a path as the notes have it, so that one path is named once."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in path)
 
 
 def _read_notes(path: str | None) -> list[str]:

@@ -83,7 +83,9 @@ class _Watch:
         self._seen.add(path)
         descriptor = os.open(self._notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            os.write(descriptor, os.fsencode(path) + b"\n")
+            # One line of UTF-8, whatever the name holds.
+            line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in path)
+            os.write(descriptor, f"{line}\n".encode())
         finally:
             os.close(descriptor)
 
