@@ -88,6 +88,12 @@ _ADMITTED = (
     "when it was created, or a person or an autoscaler did later. kubectl get mutatingadmissionpolicies,"
     "mutatingwebhookconfigurations and kubectl get limitranges -n NAMESPACE list what may have done so."
 )
+_MIXED_BUILDS = (
+    "The pods ran different builds under one tag, see above. Unless their nodes have different processors, the tag was "
+    "pushed again, and a node keeps what it has pulled: set image.digest, or push the intended build under a new tag "
+    "and set image.tag, and helm upgrade. With the old tag, remove the stale image from its node (crictl rmi); "
+    "image.pullPolicy=Always alone does not keep a tag from moving during a run."
+)
 _AT_START = (
     " It failed before it reported a step, so it will fail in the same way if nothing changes: first change its input "
     "(values, `env`, data) or its code."
@@ -151,6 +157,8 @@ def _first_failure(report: Report, outcome: Verdict) -> Iterator[str]:
         yield f"  error      {outcome.error}"
     if outcome.changes:
         yield f"  changed    its container got {outcome.changes}"
+    if outcome.build:
+        yield f"  build      {outcome.build}"
     step = f", at step {outcome.step}" if outcome.step is not None else ""
     yield f"  when       {describe_time(outcome.at)}, {describe_seconds(report.now - outcome.at)} ago{step}"
     if _has_earlier_deaths(report, outcome):
@@ -285,6 +293,8 @@ def advise(report: Report) -> str:
         hint += f" Set another value: helm upgrade with --set {' --set '.join(settings)}."
     if outcome.changes:
         hint = f"{_ADMITTED.replace('NAMESPACE', report.key.namespace)} Otherwise: {hint}"
+    if outcome.build:
+        hint = f"{_MIXED_BUILDS} Otherwise: {hint}"
     if any(change.kind == "ConfigMap" for change in report.outside_changes):
         hint = f"{fill_in(_UNDO_CONFIG, report.address)} Otherwise: {hint}"
     if any(change.kind == "Secret" for change in report.outside_changes):

@@ -765,6 +765,20 @@ def test_changes_of_the_failed_pod_come_before_the_hint() -> None:
     assert advice.startswith("What to do next: The pod differed from its StatefulSet")
 
 
+def test_build_of_the_failed_pod_comes_before_the_hint() -> None:
+    words = (
+        "sha256:ce5aa261d4d7 of ml/mnist:1 on node2; under the same tag, other pods had sha256:97e7fa046a24 on node1"
+    )
+    verdict = make_verdict(cause=causes.PROGRAM_MISSING, build=words)
+    record = make_record(make_state("Failed", verdict=verdict))
+    lines = why_lines(look(records=[record], jobs=[make_job("Failed")], sets=make_sets(0), pods=[]))
+    assert f"  build      {words}" in lines
+    [advice] = [line for line in lines if line.startswith("What to do next")]
+    assert advice.startswith("What to do next: The pods ran different builds under one tag, see above.")
+    assert "set image.digest, or push the intended build under a new tag" in advice
+    assert "Otherwise: Check the command" in advice
+
+
 def test_what_no_node_offers_is_named_with_the_pod() -> None:
     words = (
         "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint."

@@ -8,6 +8,7 @@ import pytest
 
 from trainchart_runtime import causes
 from trainchart_runtime.cluster import PARAMETER_SERVER, Cluster, Role, Task
+from trainchart_runtime.image_builds import Build
 from trainchart_runtime.pod_problems import Problem, parse_time
 from trainchart_runtime.run.observation import (
     ContainerEnd,
@@ -62,6 +63,14 @@ def test_a_parked_pod():
     assert view.last_start == parse_time("2026-11-21T10:00:00Z")
     assert view.ends == (ContainerEnd(0, "Completed", "", WORDS, 1795255199.0),)
     assert view.ends[0].succeeded
+
+
+def test_build_of_the_training_container_is_kept():
+    pod = copy.deepcopy(POD)
+    pod["spec"]["containers"][1]["image"] = "ml/mnist:1"
+    pod["status"]["containerStatuses"][1]["imageID"] = f"docker-pullable://ml/mnist@sha256:{'a' * 64}"
+    assert parse_pod(CLUSTER, pod).build == Build("ml/mnist:1", "ml/mnist", "a" * 64)
+    assert parse_pod(CLUSTER, POD).build is None
 
 
 OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "exp1-w", "uid": "5e70", "controller": True}

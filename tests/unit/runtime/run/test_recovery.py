@@ -7,6 +7,7 @@ import pytest
 from tests.unit.runtime.run_scenes import NOW, PLAN, end, group, make_plan, pod, running, see, settle, wanted, zero
 from trainchart_runtime import causes
 from trainchart_runtime.cluster import MULTI_WORKER_MIRRORED
+from trainchart_runtime.image_builds import Build
 from trainchart_runtime.pod_problems import Event, Problem, parse_event
 from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run.judge import FRUITLESS_RESTARTS, SETTLE_SECONDS
@@ -119,6 +120,53 @@ def test_how_the_failed_pod_was_changed_is_recorded(limit, changes):
     first = decide(PLAN, seen, running())
     verdict = decide(PLAN, seen._replace(now=first.wake_at), first.state).state.verdict
     assert (verdict.pod, verdict.changes) == ("exp1-mnist-worker-1", changes)
+
+
+# --- builds ------------------------------------------------------------------------------------------------------
+
+OLD, NEW = (Build("ml/mnist:1.0.1", "ml/mnist", digit * 64) for digit in "ab")
+
+
+def fail_beside(peer, state=None):
+    """Return the verdict about ps-0, which has an old build of the image, and the record before it."""
+    failed = pod("ps-0", end(causes.MODULE_MISSING, 1), is_running=False, node="node2", build=OLD)
+    seen = see(group(ps_0=failed, chief_0=peer))
+    first = decide(PLAN, seen, state or running())
+    return decide(PLAN, seen._replace(now=first.wake_at), first.state).state.verdict
+
+
+def test_another_build_than_that_of_peers_is_recorded():
+    verdict = fail_beside(pod("chief-0", node="node1", build=NEW))
+    assert (verdict.pod, verdict.build) == (
+        "exp1-mnist-ps-0",
+        f"sha256:{'a' * 12} of ml/mnist:1.0.1 on node2; under the same tag, other pods had sha256:{'b' * 12} on node1",
+    )
+    assert verdict.error == fail_beside(pod("chief-0", build=OLD)).error
+
+
+@pytest.mark.parametrize(
+    "build",
+    [OLD, None, NEW._replace(image="ml/chief:1.0.1"), NEW._replace(source="")],
+    ids=["same", "not pulled yet", "of a role", "another source"],
+)
+def test_builds_that_cannot_be_compared_are_not_told(build):
+    assert fail_beside(pod("chief-0", build=build)).build == ""
+
+
+def test_builds_of_pods_that_have_gone_are_remembered():
+    lived = see(group(worker_1=pod("worker-1", node="node1", build=NEW)))
+    decision = decide(PLAN, lived, running())
+    assert not decision.is_recorded, "it may be gone at the next look"
+    assert decision.state.builds == {"ml/mnist:1.0.1": {"ml/mnist@sha256:bbbbbbbbbbbb": "node1"}}
+    assert decide(PLAN, lived, decision.state).is_recorded
+    state = parse_state(dump_state(decision.state))
+    assert "sha256:bbbbbbbbbbbb on node1" in fail_beside(None, state).build
+
+
+def test_next_attempt_may_run_another_build():
+    state = running()._replace(builds={"ml/mnist:1.0.1": {"ml/mnist@sha256:bbbbbbbbbbbb": "node1"}})
+    again = decide(PLAN, see([], zero()), state._replace(phase=RESTARTING)).state
+    assert (again.phase, again.attempt, again.builds) == (STARTING, 2, {})
 
 
 # --- preemption ----------------------------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ STATE = RunState(
     deaths={"worker-1": Deaths("u2", 1, 2)},
     restarts={"ps-0": Deaths("u4", 0, 1)},
     reported_failures={"ps-0": ReportedFailures(5.0, 1)},
+    builds={"ml/mnist:1": {"ml/mnist@sha256:97e7fa046a24": "node-2"}},
     pods={"worker-1": "u2"},
     problems=(PodProblem("exp1-worker-0", "", "unschedulable", "0/2 nodes", 3.0),),
     incidents=(Incident(2.0, "exp1-worker-1", "node-2", "killed", "restarted", 137, uid="u2"),),
@@ -85,6 +86,7 @@ def test_the_schema():
             "metrics": {"accuracy": 0.96},
             "lines": ["step 799", "OSError: \udcff"],
             "changes": "",
+            "build": "",
         },
         "pendingVerdict": None,
         "succeeded": {"worker-1": 6.5},
@@ -97,6 +99,7 @@ def test_the_schema():
         "deaths": {"worker-1": {"uid": "u2", "earlier": 1, "current": 2}},
         "restarts": {"ps-0": {"uid": "u4", "earlier": 0, "current": 1}},
         "reportedFailures": {"ps-0": {"since": 5.0, "number": 1}},
+        "builds": {"ml/mnist:1": {"ml/mnist@sha256:97e7fa046a24": "node-2"}},
         "pods": {"worker-1": "u2"},
         "problems": [
             {

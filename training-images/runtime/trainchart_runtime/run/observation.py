@@ -11,6 +11,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_runtime.cluster import Cluster, Task
 from trainchart_runtime.contract import CONTROLLER_AGENT, PEER_UNASKED, RUN_ID, TRAINING_CONTAINER
+from trainchart_runtime.image_builds import Build, read_build
 from trainchart_runtime.log_text import hide_credentials, last_line, shorten
 from trainchart_runtime.pod_changes import read_settings
 from trainchart_runtime.pod_problems import (
@@ -97,6 +98,8 @@ class PodView(NamedTuple):
     """The ends that Kubernetes still remembers, newest first; never more than two."""
     settings: Mapping[str, str] = {}
     """Image, command, requests and limits of its training container."""
+    build: Optional[Build] = None
+    """What its training container runs; None while that is not known, and for an image named by digest."""
     gates: Sequence[str] = ()
     """What must happen before a node is looked for."""
     tolerations: Sequence[Mapping[str, Any]] = ()
@@ -234,6 +237,7 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
         restarts=container.get("restartCount") or 0,
         ends=tuple(ends),
         settings=read_settings(spec),
+        build=read_build(pod),
         gates=tuple(str(gate.get("name")) for gate in spec.get("schedulingGates") or ()),
         tolerations=tuple(spec.get("tolerations") or ()) if spec.get("schedulingGates") else (),
     )

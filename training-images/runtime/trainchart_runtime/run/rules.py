@@ -11,6 +11,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from trainchart_runtime.cluster import Cluster, deciding_tasks
 from trainchart_runtime.contract import EXIT_TRAINING_FAILED
+from trainchart_runtime.image_builds import add_builds
 from trainchart_runtime.pod_problems import CLAIM_CAUSES
 from trainchart_runtime.run.judge import SETTLE_SECONDS, conclude, judge, list_names
 from trainchart_runtime.run.leader import note_leader_end, note_progress
@@ -55,7 +56,7 @@ from trainchart_runtime.run.state import (
     RunState,
     enter_phase,
 )
-from trainchart_runtime.run.verdict import add_changes, explain_stop
+from trainchart_runtime.run.verdict import add_build, add_changes, explain_stop
 
 _EXIT_CODES = {FAILED: EXIT_TRAINING_FAILED, STOPPED: EXIT_TRAINING_FAILED}
 REPORT_SECONDS = 10.0
@@ -84,7 +85,7 @@ def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> De
     if state.phase in (STARTING, RUNNING, FINISHING):
         parked = [pod for pod in own if pod.uid in seen.reports and seen.reports[pod.uid].is_parked]
         state = judge(plan, group, own, gone, parked, state, seen.now)
-    state = add_changes(state, (*own, *gone), seen.sets)
+    state = add_build(add_changes(state, (*own, *gone), seen.sets), (*own, *gone))
     state = _follow_wishes(plan, seen, own, state)
     state = _leave_pods_behind(plan, seen, state)
     group = resolve_group(plan.cluster, state.roles)
@@ -153,7 +154,8 @@ def _note(
         leader = deciding_tasks(group)[0]
         state = note_progress(next((pod for pod in own if pod.task == leader), None), seen.reports, state, seen.now)
         seen_first = {name: view.revision for name, view in seen.sets.items() if view.revision}
-        state = state._replace(revisions={**seen_first, **state.revisions})
+        found = [(pod.build, pod.node) for pod in (*own, *gone) if pod.build is not None]
+        state = state._replace(revisions={**seen_first, **state.revisions}, builds=add_builds(state.builds, found))
     if state.phase in (STARTING, RUNNING, RESTARTING, SUSPENDED):
         state = note_leader_end(deciding_tasks(group)[0], (*own, *gone), state)
     return note_problems(group, seen, own, state)
@@ -204,6 +206,7 @@ def _leave_pods_behind(plan: RunPlan, seen: Observation, state: RunState) -> Run
             attempt=state.attempt + 1,
             roles={},
             revisions={},
+            builds={},
             pods={},
             missing_since=None,
             failure_seen_at=None,

@@ -78,6 +78,8 @@ class Verdict(NamedTuple):
     lines: Sequence[str] = ()
     changes: str = ""
     """How the pod differs from what its StatefulSet says: an admission policy, a webhook or a person changed it."""
+    build: str = ""
+    """Which build of its image the pod ran, where other pods ran others under the same tag."""
 
 
 class RoleState(NamedTuple):
@@ -232,6 +234,8 @@ class RunState(NamedTuple):
     """By task: of the program, as its launcher tells; only of tasks whose program has died."""
     reported_failures: Mapping[str, ReportedFailures] = {}
     """By task, in the current hour."""
+    builds: Mapping[str, Mapping[str, str]] = {}
+    """Image that names no digest → its builds that pods of the present attempt ran, the first few → a node of each."""
     pods: Mapping[str, str] = {}
     """Task → begin of the uid of its pod, by which one is known that came while no controller looked."""
     problems: Sequence[PodProblem] = ()

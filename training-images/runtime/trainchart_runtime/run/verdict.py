@@ -11,6 +11,7 @@ from typing import Dict, Mapping, Optional, Sequence
 from trainchart_runtime import causes, pod_causes
 from trainchart_runtime.cause import RESTART_IN_PLACE, Cause
 from trainchart_runtime.cluster import EVALUATOR, Cluster, Task
+from trainchart_runtime.image_builds import describe_build
 from trainchart_runtime.pod_changes import describe_changes
 from trainchart_runtime.run.observation import ContainerEnd, PodView, SetView
 from trainchart_runtime.run.problems import count_deaths, is_given_up, is_taken_away, name_death, word_death
@@ -90,6 +91,15 @@ def add_changes(state: RunState, pods: Sequence[PodView], sets: Mapping[str, Set
     if planned is None or not pod.revision or pod.revision != planned.revision:
         return state
     return state._replace(verdict=verdict._replace(changes=describe_changes(pod.settings, planned.settings)))
+
+
+def add_build(state: RunState, pods: Sequence[PodView]) -> RunState:
+    """Return `state` with how the build of the pod that ended the run differs from those of its peers."""
+    verdict = state.verdict
+    pod = next((each for each in pods if verdict is not None and each.name == verdict.pod), None)
+    if verdict is None or pod is None or pod.build is None or verdict.result != FAILED or verdict.build:
+        return state
+    return state._replace(verdict=verdict._replace(build=describe_build(pod.build, pod.node, state.builds)))
 
 
 def explain_success(leaders: Sequence[PodView], now: float) -> Verdict:
