@@ -13,6 +13,14 @@ from trainchart_runtime.cause import Cause
 
 # The order decides: a full disk and a name that does not resolve arrive as ResourceExhausted and Unavailable.
 CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
+    # The system says that no space is left, or that too many files are open, where watches are meant.
+    (
+        re.compile(
+            r"\binotify (instance|watch) limit reached"
+            r"|\binotify_(init1?|add_watch)\b.*(Too many open files|No space left on device)"
+        ),
+        causes.MACHINE_LIMIT,
+    ),
     (re.compile(r"No space left on device|Disk quota exceeded|\bENOSPC\b"), causes.DISK_FULL),
     (
         re.compile(

@@ -128,9 +128,12 @@ BUS_ERROR = Cause(
 )
 MACHINE_LIMIT = Cause(
     "machine-limit",
-    "The program reached a limit of the machine or the container on threads, processes or open files.",
+    "The program reached a limit of the machine or the container on threads, processes, open files or file "
+    "watches (inotify).",
     "Raise the limit (ulimit -u, ulimit -n; in a cluster, the kubelet's podPidsLimit), or let the program start fewer "
-    "threads (TF_NUM_INTRAOP_THREADS, num_parallel_calls, workers of a data loader).",
+    "threads (TF_NUM_INTRAOP_THREADS, num_parallel_calls, workers of a data loader). For inotify, close file watchers "
+    "that are no longer needed, or have the node's fs.inotify.max_user_instances (instance limit) or "
+    "fs.inotify.max_user_watches (watch limit) raised with sysctl: all processes of a user on the node share them.",
     RESTART_IN_PLACE,
 )
 OPEN_FILES = Cause(
