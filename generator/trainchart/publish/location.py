@@ -93,11 +93,12 @@ def parse_location(text: str, *, plain_http: bool = False) -> Location:
 
 def _remote(kind: Kind, url: str, spoken: str, rest: str) -> Location:
     try:
+        rest.encode()
         parts = urlsplit(f"{spoken}://{rest}")
         port = f":{parts.port}" if parts.port is not None else ""
     except ValueError as error:
         # What Python shows of a port may be a part of a password.
-        why = "" if "@" in rest else f": {error}"
+        why = "" if "@" in rest else f": {'it is not UTF-8' if isinstance(error, UnicodeError) else error}"
         raise PublishError(f"{_without_secret(url)} is not an address{why}", hint=_KINDS_HINT) from error
     if parts.username is not None or parts.password is not None:
         raise PublishError(

@@ -10,6 +10,7 @@ import pytest
 
 from trainchart.actions.install import ReleaseInstaller
 from trainchart.actions.support.cluster_access import Place
+from trainchart.actions.support.published_chart import fetch_published
 from trainchart.archive.pack import BuildInfo, pack_chart
 from trainchart.console.installing import NAMESPACE, NOWHERE, RELEASE, PublishedChart, Review, Typed
 from trainchart.errors import NotFound, TrainchartError
@@ -70,6 +71,12 @@ def test_a_chart_whose_files_lead_outside_is_not_opened(project: Path) -> None:
 def test_a_published_chart_is_no_path(project: Path, reference: str) -> None:
     with pytest.raises(TrainchartError, match="is not the address of a published chart"):
         INSTALLER.fetch(PublishedChart(reference, "digits", "0.1.0"))
+
+
+@pytest.mark.parametrize("reference", ["oci://127.0.0.1:1/a\udcff:1", "oci://127.0.0.1:1/a:1\udcff"])
+def test_a_reference_that_is_no_utf8_names_no_chart(reference: str) -> None:
+    with pytest.raises(TrainchartError, match="does not name a chart version"):
+        fetch_published(reference, plain_http=False, environment={})
 
 
 def test_the_command_installs_what_was_reviewed(project: Path) -> None:

@@ -14,11 +14,12 @@ from tests.support.endless_server import serve_endless
 from trainchart.errors import PublishError, RepositoryUnreachable
 from trainchart.publish.credentials import Credentials
 from trainchart.publish.io import http, registry
+from trainchart.publish.io.chart_museum import ChartMuseumRepository
 from trainchart.publish.io.http import HttpClient
 from trainchart.publish.io.oci import OciRepository
 from trainchart.publish.io.registry import Registry
 from trainchart.publish.io.webdav import WebDavStore
-from trainchart.publish.location import parse_location
+from trainchart.publish.location import Kind, parse_location
 
 FORMS = {
     "header": (b"HTTP/1.1 200 OK\r\nX-A: ", b"a"),
@@ -48,6 +49,23 @@ def redirect(*places: str) -> Handler:
         return reply(302, {"Location": place}) if place else reply(200, body=str(request.url))
 
     return answer
+
+
+@pytest.mark.parametrize("host", ["ex_ämple", "a\udcff"])
+def test_a_name_that_no_host_can_have_is_refused(host: str) -> None:
+    with pytest.raises(PublishError, match=f"https://{host} is not an address: ") as refusal:
+        HttpClient(f"https://{host}")
+    assert "check the name of the host" in refusal.value.hint
+
+
+@pytest.mark.parametrize("kind", ["oci", "chartmuseum+https"])
+def test_a_chart_name_that_is_no_utf8_is_not_there(kind: str) -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        return reply(200) if request.url.path == "/v2/" else reply(404, body='{"error": "not found"}')
+
+    location = parse_location(f"{kind}://r.example.com/charts")
+    made = OciRepository if location.kind is Kind.oci else ChartMuseumRepository
+    assert made(location, client(answer)).find_versions("a\udcff") == ()
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -59,6 +59,7 @@ def test_plain_http_needs_the_word() -> None:
         ("https:///charts", "is not the address of a repository"),
         ("https://charts.example.com/?a=b", "is not the address of a repository"),
         ("https://charts.example.com:port/", "is not an address"),
+        ("https://charts.example.com/a\udcff", "is not an address: it is not UTF-8"),
         ("oci://registry.example.com/Team", "cannot be a path in a registry"),
         ("file://server/share", "does not name a folder on this machine"),
         ("oci:/registry.example.com/charts", "could be a local path or an address"),

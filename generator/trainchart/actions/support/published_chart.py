@@ -13,8 +13,10 @@ from trainchart.publish.io.oci import OciRepository
 from trainchart.publish.oci_manifest import tag_version
 
 _REFERENCE = re.compile(
-    r"(?P<repository>oci://.+)/(?P<name>[^/:@]+)(?=[:@])(?::(?P<tag>[^/:@]+))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
+    r"(?P<repository>oci://.+)/(?P<name>[^/:@\ud800-\udfff]+)(?=[:@])(?::(?P<tag>[^/:@\ud800-\udfff]+))?"
+    r"(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
+"""Without halves of characters: they stand for bytes that are no UTF-8."""
 _HINT = "expected oci://HOST/PATH/NAME:VERSION, or @sha256:DIGEST instead of :VERSION or after it"
 
 

@@ -31,14 +31,14 @@ class ChartMuseumRepository:
         self._files = f"{client.base}{tenant}/charts"
 
     def reference(self, name: str, version: str) -> str:
-        return f"{self._files}/{quote(f'{name}-{version}.tgz')}"
+        return f"{self._files}/{_quote(f'{name}-{version}.tgz')}"
 
     def find_versions(self, name: str) -> tuple[str, ...]:
         return tuple(found.version for found in self.list_versions(name))
 
     def list_versions(self, name: str) -> tuple[PublishedVersion, ...]:
         what = f"list the versions of {name}"
-        answer = self._client.send("GET", f"{self._api}/{quote(name)}", what=what)
+        answer = self._client.send("GET", f"{self._api}/{_quote(name)}", what=what)
         if self._is_absent(answer, what):
             return ()
         entries = self._parse(answer, what)
@@ -48,7 +48,7 @@ class ChartMuseumRepository:
 
     def fetch(self, name: str, version: str) -> FetchedArchive | None:
         what = f"read {name} {version}"
-        answer = self._client.send("GET", f"{self._api}/{quote(name)}/{quote(version)}", what=what)
+        answer = self._client.send("GET", f"{self._api}/{_quote(name)}/{_quote(version)}", what=what)
         if self._is_absent(answer, what):
             return None
         entry = self._parse(answer, what)
@@ -100,3 +100,8 @@ class ChartMuseumRepository:
             f"cannot {what}: {self._client.base} does not respond like ChartMuseum",
             hint="a folder with an index.yaml has an address without chartmuseum+",
         )
+
+
+def _quote(word: str) -> str:
+    # An argument that is no UTF-8, or half a character, which JSON can write, is asked for as well: no chart has it.
+    return quote(word, errors="surrogatepass")

@@ -37,6 +37,7 @@ _REDIRECTS = 10
 _TRIES = 4
 _LONGEST_WAIT_SECONDS = 30.0
 _TEXT_LIMIT = 300
+_HOST_HINT = "check the name of the host: expected letters, digits and dashes between its dots"
 _LOGIN_HINT = (
     "log in with helm registry login (oci://) or helm repo add --username (https://), or set TRAINCHART_USERNAME and "
     "TRAINCHART_PASSWORD"
@@ -65,7 +66,10 @@ class HttpClient:
     def __init__(self, base: str, credentials: Credentials | None = None) -> None:
         self.base = base
         self.credentials = credentials
-        self._origin = _origin(base)
+        try:
+            self._origin = _origin(base)
+        except (httpx2.InvalidURL, UnicodeError) as error:
+            raise PublishError(f"{base} is not an address: {error}", hint=_HOST_HINT) from error
         timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
         # An archive is gzip by itself; a server that says so in Content-Encoding must not have it unpacked on the way.
         headers = {"User-Agent": "trainchart", "Accept-Encoding": "identity"}

@@ -50,7 +50,8 @@ class Registry:
 
     def address(self, path: str, rest: str) -> str:
         """Return the address of something in the repository at `path`."""
-        return f"{self.base}/v2/{quote(path.strip('/'))}/{rest}"
+        # An argument that is no UTF-8 is asked for as well: no registry has it.
+        return f"{self.base}/v2/{quote(path.strip('/'), errors='surrogatepass')}/{rest}"
 
     def read_manifest(self, path: str, reference: str, said: str) -> tuple[str, bytes] | None:
         """Return digest and text of the manifest under a tag or digest, called `said`; None where it is not there.
