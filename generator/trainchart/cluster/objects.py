@@ -178,7 +178,7 @@ def find_controller(jobs: Sequence[Object], pods: Sequence[Object], events: Sequ
         return Controller("missing")
     conditions = {
         condition.get("type"): condition
-        for condition in section(jobs[-1], "status").get("conditions") or ()
+        for condition in items_of(section(jobs[-1], "status"), "conditions")
         if condition.get("status") == "True"
     }
     if "Complete" in conditions:
@@ -225,23 +225,23 @@ def _find_hold(job: Object) -> str:
 
 
 def _started(status: Object) -> float:
-    for container in status.get("containerStatuses") or ():
+    for container in items_of(status, "containerStatuses"):
         if container.get("name") == TRAINING_CONTAINER:
             return parse_time(section(container, "state", "running").get("startedAt"))
     return 0.0
 
 
 def _condition_time(status: Object, kind: str) -> float:
-    for condition in status.get("conditions") or ():
+    for condition in items_of(status, "conditions"):
         if condition.get("type") == kind and condition.get("status") == "True":
             return parse_time(condition.get("lastTransitionTime"))
     return 0.0
 
 
 def _read_environment(pod_spec: Object) -> dict[str, str]:
-    for container in pod_spec.get("containers") or ():
+    for container in items_of(pod_spec, "containers"):
         if container.get("name") == TRAINING_CONTAINER:
-            return {str(each.get("name")): str(each.get("value") or "") for each in container.get("env") or ()}
+            return {str(each.get("name")): str(each.get("value") or "") for each in items_of(container, "env")}
     return {}
 
 

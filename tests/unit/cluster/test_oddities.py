@@ -266,3 +266,16 @@ def test_a_hook_failure_that_was_recorded_is_told_once() -> None:
     report = diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen)
     assert not any("postStart" in remark for remark in report.remarks)
     assert any(error in line for line in why_lines(report))
+
+
+@pytest.mark.parametrize("wrong", [-1, "1E", [-1], {"a": -1}, None])
+def test_fields_of_wrong_types_are_passed_over(wrong: Any) -> None:
+    (chief, *others), job = make_sets(), make_job()
+    chief["spec"]["template"]["spec"]["containers"] = wrong
+    others[0]["spec"]["template"]["spec"]["containers"][0]["env"] = wrong
+    job["status"]["conditions"] = wrong
+    pods = make_pods()
+    seen = Snapshot(now=NOW, sets=(chief, *others), pods=tuple(pods), jobs=(job,))
+    found = diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen).pods
+    assert found is not None
+    assert len(found) == len(pods)
