@@ -18,6 +18,7 @@ from trainchart.helm.rendering import Rendering, ValueOverrides
 GOLDEN = Path(__file__).parent
 MNIST = GOLDEN.parent.parent / "charts" / "mnist"
 PARAMETER_SERVER = GOLDEN / "parameter-server" / "chart"
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "more"}}
 
 Engine = Callable[[], HelmEngine]
 
@@ -307,6 +308,41 @@ def test_templates_never_drop_what_yaml_cannot_hold() -> None:
         for _ in re.findall(r"\btoYaml\b", re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL))
     ]
     assert sorted(used) == sorted(path.name for path in families.iterdir()), "templates use NAME.yaml"
+
+
+@pytest.mark.parametrize(
+    ("place", "given"),
+    [
+        ("env.A", "a<no value>b"),
+        ("roles.worker.env.A", "<no value>"),
+        ("args[0]", "--na=<no value>"),
+        ("commonAnnotations.note", "<no value>"),
+        ("extraManifests[0]", {**CONFIG_MAP, "data": {"a": "<no value>"}}),
+        ("extraManifests[0]", {**CONFIG_MAP, "data": {"<no value>": "a"}}),
+        ("extraContainers[0]", {"name": "c", "image": "a:1", "args": ["<no value>"]}),
+        ("volumes.checkpoints.subPath", "a<no value>b"),
+    ],
+)
+def test_a_text_that_helm_would_remove_is_refused(engine: HelmEngine, place: str, given: object) -> None:
+    """Helm replaces this text in all that it has rendered by nothing, in quotes too."""
+    overrides = ValueOverrides(set_jsons=(f"{place}={json.dumps(given)}",))
+    with pytest.raises(RenderError) as refusal:
+        engine.render(MNIST, release="exp", overrides=overrides)
+    assert place in told(refusal.value)
+    assert "contains <no value>, which Helm removes from every text" in told(refusal.value)
+
+
+def test_a_hyperparameter_that_helm_would_remove_is_refused(engine: HelmEngine) -> None:
+    overrides = ValueOverrides(set_strings=("hyperparameters.tag=<no value>",))
+    with pytest.raises(RenderError) as refusal:
+        engine.render(PARAMETER_SERVER, release="exp", overrides=overrides)
+    assert 'hyperparameters.tag: "<no value>" contains <no value>' in told(refusal.value)
+
+
+def test_texts_like_the_one_that_helm_removes_are_kept(engine: HelmEngine) -> None:
+    text = "<no-value> no value \\u003cno value\\u003e"
+    overrides = ValueOverrides(set_jsons=(f"env={json.dumps({'A': text})}", 'global={"other": "<no value>"}'))
+    assert ("A", text) in environment(engine.render(MNIST, release="exp", overrides=overrides))
 
 
 def environment(rendering: Rendering, kind: str = "StatefulSet") -> list[tuple[str, str]]:

@@ -7,6 +7,28 @@
 {{- $yaml -}}
 {{- end -}}
 
+{{- /*
+Helm removes "<no value>" from all that it renders, also in quotes: (dict "where" "" "value" (index . "Values")), since to
+check, .Values would mean that the templates use every value.
+*/}}
+{{- define "<%= name %>.refuseNoValue" -}}
+{{- $where := .where -}}
+{{- if not (contains "<no value>" (toRawJson .value)) -}}
+{{- else if kindIs "map" .value -}}
+{{- range $key, $value := .value -}}
+{{- $place := printf "%s.%s" $where $key | trimPrefix "." -}}
+{{- include "<%= name %>.refuseNoValue" (dict "where" $place "value" $key) -}}
+{{- include "<%= name %>.refuseNoValue" (dict "where" $place "value" $value) -}}
+{{- end -}}
+{{- else if kindIs "slice" .value -}}
+{{- range $index, $value := .value -}}
+{{- include "<%= name %>.refuseNoValue" (dict "where" (printf "%s[%d]" $where $index) "value" $value) -}}
+{{- end -}}
+{{- else -}}
+{{- fail (printf "%s: %q contains <no value>, which Helm removes from every text: write it in another way" $where .value) -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* A number, also a large one from a values file, or text as a quantity. */}}
 {{- define "<%= name %>.quantity" -}}
 {{- if kindIs "float64" . }}{{ int64 . | toString | quote }}{{ else }}{{ toString . | quote }}{{ end -}}

@@ -23,6 +23,28 @@ turns NEL into a space.
 {{- $yaml -}}
 {{- end -}}
 
+{{- /*
+Helm removes "<no value>" from all that it renders, also in quotes: (dict "where" "" "value" (index . "Values")), since to
+check, .Values would mean that the templates use every value.
+*/}}
+{{- define "mnist-towers.refuseNoValue" -}}
+{{- $where := .where -}}
+{{- if not (contains "<no value>" (toRawJson .value)) -}}
+{{- else if kindIs "map" .value -}}
+{{- range $key, $value := .value -}}
+{{- $place := printf "%s.%s" $where $key | trimPrefix "." -}}
+{{- include "mnist-towers.refuseNoValue" (dict "where" $place "value" $key) -}}
+{{- include "mnist-towers.refuseNoValue" (dict "where" $place "value" $value) -}}
+{{- end -}}
+{{- else if kindIs "slice" .value -}}
+{{- range $index, $value := .value -}}
+{{- include "mnist-towers.refuseNoValue" (dict "where" (printf "%s[%d]" $where $index) "value" $value) -}}
+{{- end -}}
+{{- else -}}
+{{- fail (printf "%s: %q contains <no value>, which Helm removes from every text: write it in another way" $where .value) -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* YAML of any value whose texts may name the release: (dict "context" $ "value" …). */}}
 {{- define "mnist-towers.filledYaml" -}}
 {{- $json := include "mnist-towers.filled" (dict "context" .context "text" (toJson (dict "value" .value))) -}}

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from trainchart.spec.document import LOST_TEXT
 from trainchart.spec.model import HYPERPARAMETER_PATTERN, Hyperparameter
 from trainchart_runtime.contract import hyperparameter_variable
 
@@ -133,6 +134,8 @@ def make_flag(
         raise NotReadableError(f"its default is {default}")
     if not all(map(_is_storable, (default, *bounds.get("enum", ())))):
         raise NotReadableError("its default or one of its choices holds a control character")
+    if any(isinstance(each, str) and LOST_TEXT in each for each in (default, *bounds.get("enum", ()))):
+        raise NotReadableError(f"its default or one of its choices contains {LOST_TEXT}, which Helm removes")
     default = str(default) if isinstance(default, PurePosixPath) else default
     settings = {"type": type_, "default": default, "description": clean_text(description), **bounds}
     try:
@@ -198,6 +201,7 @@ def clean_text(text: Any) -> str:
     if not isinstance(text, str):
         return ""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    line = line.replace(LOST_TEXT, "<no-value>")  # a spec with it is refused
     return line if len(line) <= _LONGEST_DESCRIPTION else line[: _LONGEST_DESCRIPTION - 1].rstrip() + "…"
 
 

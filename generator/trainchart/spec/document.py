@@ -26,6 +26,8 @@ _IMPOSSIBLE = re.compile("[\0\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 """NUL, which no variable, argument or path can hold; DEL, C1, and what is no character; Helm writes NEL as it is, and
 Kubernetes reads a line break.
 yaml.v3 reads other control characters in the escapes of JSON."""
+LOST_TEXT = "<no value>"
+"""What Helm removes from all that it renders, in quotes too: Go's templates write it for a missing value."""
 _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What no YAML text may hold, and the line breaks of YAML 1.1 that are characters of a line in YAML 1.2."""
 
@@ -296,10 +298,14 @@ class _Reader:
         return _not_yaml(f"the tag {written} has no meaning in a spec", self._where(node), "remove the tag")
 
     def _require_characters(self, value: Any, node: yaml.Node) -> None:
-        """Refuse characters that YAML allows as escapes, and Helm cannot write: it drops the block."""
+        """Refuse characters that YAML allows as escapes, and Helm cannot write; and a text that it removes."""
         if isinstance(value, str) and _IMPOSSIBLE.search(value):
             what = "a NUL, which no program can read" if "\0" in value else "a control character that Helm cannot write"
             raise _not_yaml(f"{value!r} holds {what}", self._where(node), "remove it, or use base64")
+        if isinstance(value, str) and LOST_TEXT in value:
+            what = f"{value[:60]!r} contains {LOST_TEXT}, which Helm removes from every text"
+            hint = "write it in another way, such as <no-value>"
+            raise SpecError("a text that Helm cannot write", problems=(Problem(what, self._where(node), hint),))
 
     def _where(self, node: yaml.Node) -> str:
         return f"{self.file}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"

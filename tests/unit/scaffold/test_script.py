@@ -152,6 +152,10 @@ UNREADABLE = [
     ('parser.add_argument("--kind", default="c", choices=["a", "b"])', "'c' is not one of a, b"),
     ('parser.add_argument("--2fast", type=int, default=1)', "its name cannot be a hyperparameter's"),
     ('parser.add_argument("--sep", default="a\\x07b")', "its default or one of its choices holds a control character"),
+    (
+        'parser.add_argument("--mark", default="a<no value>b")',
+        "its default or one of its choices contains <no value>, which Helm removes",
+    ),
     ('parser.add_argument("--sep", default="\\ud800")', "its default or one of its choices holds a control character"),
     (
         'parser.add_argument("--sep", default="a", choices=["a", "\\x7f"])',
@@ -251,6 +255,7 @@ def test_a_required_flag_with_a_default_is_a_hyperparameter() -> None:
         ("%(prog)s takes a %(type)s", "fit takes a float"),
         ("of %(unknown)s", "of %(unknown)s"),
         ("100%", "100%"),
+        ("Shows <no value> for none.", "Shows <no-value> for none."),
     ],
 )
 def test_help_texts_are_filled_in_as_argparse_does(help_text: str, shown: str) -> None:

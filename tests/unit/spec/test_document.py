@@ -159,5 +159,29 @@ def test_characters_that_helm_cannot_write_are_refused(text: str, escape: str) -
     assert problem.where.startswith("m.yaml:2:") and "control character" in problem.message
 
 
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("env: {MARK: <no value>}\n", "m.yaml:1:13"),
+        ("name: mnist\nargs: ['--na=a<no value>b']\n", "m.yaml:2:8"),
+        ('name: mnist\nargs:\n  - |\n    print("<no value>")\n', "m.yaml:3:5"),
+        ("name: mnist\n<no value>: 1\n", "m.yaml:2:1"),
+    ],
+)
+def test_a_text_that_helm_removes_is_refused(text: str, where: str) -> None:
+    with pytest.raises(SpecError) as refusal:
+        parse(text)
+    (problem,) = refusal.value.problems
+    assert problem.where == where
+    assert "contains <no value>, which Helm removes from every text" in problem.message
+    assert problem.hint == "write it in another way, such as <no-value>"
+
+
+def test_texts_like_the_one_that_helm_removes_are_kept() -> None:
+    assert parse("a: <no-value> no value < no value> <No value>\n").tree == {
+        "a": "<no-value> no value < no value> <No value>"
+    }
+
+
 def test_characters_that_helm_writes_are_kept() -> None:
     assert parse('name: "\\x03 \\uFEFF \\U0001F600"\n').tree == {"name": "\x03 \ufeff \U0001f600"}
