@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+from trainchart_launcher import attempt
+from trainchart_launcher.settings import read_settings
 from trainchart_runtime import contract
 
 READY = "import os, signal, sys, time\nprint(os.getpid(), file=open('pid.new', 'w'))\nos.rename('pid.new', 'pid')\n"
@@ -35,7 +37,7 @@ def test_a_program_that_is_halted_is_named(pod):
     process = pod.start("import signal, sys, time, os\n" + READY + SLEEP)
     program = int(pod.wait_for_file("pid"))
     for number, words in (
-        (signal.SIGSTOP, f"os.kill({program}, 18)' resumes it"),
+        (signal.SIGSTOP, f"kill -CONT {program} resumes it"),
         (signal.SIGCONT, "program continues"),
     ):
         os.kill(program, number)
@@ -45,6 +47,13 @@ def test_a_program_that_is_halted_is_named(pod):
             line = process.stderr.readline().decode()
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == contract.EXIT_TERMINATED
+
+
+def test_a_halted_program_of_a_pod_is_resumed_with_kubectl(pod):
+    settings = read_settings({**pod.variables, contract.ADDRESSES: "{}", contract.NAMESPACE: "team-a"})
+    words = attempt._describe_halt(settings, 20)
+    assert words.startswith(f"{contract.HALTED}, and the others wait for it: kubectl exec exp-worker-1 -n team-a -c ")
+    assert "-- python3 -c 'import os; os.kill(20, 18)' resumes it. If the pod is deleted instead, " in words
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGHUP])

@@ -85,7 +85,7 @@ def test_a_program_says_where_each_of_its_threads_waits(start, pod):
     for _ in range(2):
         words = pod.wait(ask, "the wait for an item")
         assert ", called from next_batch (" in words and "/train.py:8)" in words
-        assert "; another thread in read (" in words
+        assert "; another thread is in read (" in words
     assert process.poll() is None
 
 
@@ -208,7 +208,9 @@ def test_a_program_that_threads_keep_alive_is_described(start, pod):
     )
     process = start(program)
     words = pod.wait(lambda: _starts(describe_stacks(read_stacks(process.pid)), "_shutdown: "), "the end of main")
-    assert words.startswith("_shutdown: its main thread has ended, and it waits for others; another thread in serve (")
+    assert words.startswith(
+        "_shutdown: its main thread has ended, and it waits for its other threads; another thread is in serve ("
+    )
 
 
 def _starts(words, beginning):

@@ -9,6 +9,17 @@ from trainchart.reports.report import Report
 from trainchart_runtime.image_builds import read_build
 from trainchart_runtime.run.judge import list_names
 
+_INCOMPATIBLE = "Different builds may be incompatible: fix this first. "
+_PUSHED_AGAIN = (
+    f"The tag was pushed again, and a node keeps what it has pulled. {_INCOMPATIBLE}Set image.digest in the values to "
+    "the intended build ({}), or push it under a new tag, and upgrade; image.pullPolicy=Always alone does not keep a "
+    "tag from moving during a run"
+)
+_LOADED = (
+    f"The nodes hold different images under one tag. {_INCOMPATIBLE}Load the same image on every node, or push the "
+    "intended build under a new tag, and upgrade"
+)
+"""Of images that were loaded by hand: they have an ID, but no digest that a pod could ask for."""
 _DIGEST_SHOWN = 19
 """Characters of a digest: sha256: and twelve digits."""
 
@@ -24,13 +35,10 @@ def find_mixed_builds(report: Report, seen: Snapshot) -> Iterator[str]:
         if len(builds) > 1 and len(_list_architectures(seen, builds)) < 2:
             rarest = sorted(builds.items(), key=lambda build: len(build[1]))
             parts = [_describe(digest, pods) for digest, pods in rarest]
-            # An image that was loaded by hand has an ID, but no digest that a pod could ask for.
-            digests = f" ({' or '.join(digest for digest, _ in reversed(rarest))})" if source else ""
+            digests = " or ".join(digest for digest, _ in reversed(rarest))
             yield (
-                f"the pods run different builds of {image}: {', '.join(parts)}. The tag was pushed again, and a node "
-                "keeps what it has pulled. Different builds may be incompatible: fix this first. Set "
-                f"image.digest in the values to the intended build{digests}, or push it under a new tag, and "
-                "upgrade; image.pullPolicy=Always alone does not keep a tag from moving during a run"
+                f"the pods run different builds of {image}: {', '.join(parts)}. "
+                f"{_PUSHED_AGAIN.format(digests) if source else _LOADED}"
             )
 
 

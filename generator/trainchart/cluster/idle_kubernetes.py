@@ -41,11 +41,11 @@ def find_idle_kubernetes(report: Report, seen: Snapshot, sets: Sequence[RoleSet]
         return []
     shown = [*missing[:_NAMES_SHOWN], *([f"{len(missing) - _NAMES_SHOWN} more"] if missing[_NAMES_SHOWN:] else [])]
     return [
-        f"Kubernetes does not create {list_names(shown)}: {'; '.join(claims)}. Kubernetes' own controllers "
-        "(kube-controller-manager in the control plane) do not act, so nothing recreates the pod"
-        f"{'' if len(missing) == 1 else 's'}, and other workloads of the cluster are affected too. The cluster's "
-        "administrators must check kube-controller-manager (kubectl get pods -n kube-system, and its log); the run "
-        "continues when it acts again"
+        f"Kubernetes has not created {list_names(shown)}: {'; '.join(claims)}. Its controllers "
+        "(kube-controller-manager in the control plane) are not working, so nothing creates the pod"
+        f"{'' if len(missing) == 1 else 's'}, and other workloads of the cluster are probably affected too. The "
+        "cluster's administrators must check kube-controller-manager (kubectl get pods -n kube-system, and its log; of "
+        "a managed cluster, ask the provider); the run continues once it works again"
     ]
 
 
@@ -59,18 +59,18 @@ def _describe_claim(report: Report, each: Object, existing: int, absent: Sequenc
         # An incident is recorded when a pod is deleted, and the pod stays until its program has ended.
         latest = begin + (grace if isinstance(grace, int | float) else _DEFAULT_GRACE)
         exist = f"{existing} exist{'s' if existing == 1 else ''}" if existing else "none exists"
-        words = f"counts {claimed} {'pod' if claimed == 1 else 'pods'} in its status while {exist}"
+        words = f"reports {claimed} {'pod' if claimed == 1 else 'pods'} in its status, but {exist}"
     elif _whole(section(each, "metadata").get("generation")) > _whole(
         section(each, "status").get("observedGeneration")
     ):
         begin = latest = _find_change(each)
-        words = "was created or changed, which its status does not show"
+        words = "was created or changed, and its status does not reflect that"
     else:
         return ""
     if not begin or report.now < latest + _IDLE_SECONDS:
         return ""
     age = describe_seconds(report.now - begin)
-    return f"the StatefulSet {name_of(each)} {words}, since {describe_time(begin)} ({age})"
+    return f"the StatefulSet {name_of(each)} {words}, since {describe_time(begin)} (for {age})"
 
 
 def _find_change(each: Object) -> float:

@@ -118,15 +118,17 @@ def _name_host_port(report: Report, seen: Snapshot) -> Iterator[str]:
     words = (
         f"port {named[0]} ({ports[named[0]]})"
         if named
-        else f"the port that the program asks for{f'; its own are {own}' if own else ''}"
+        else f"a port that the program needs{f' (the ports of the chart are {own})' if own else ''}"
     )
-    setting = ports[named[0]] if named else "port (service.port for TensorFlow's)"
+    setting = ports[named[0]] if named else "port (service.port sets TensorFlow's)"
     node = last.node or "its node"
-    listing = f" (its pods: kubectl get pods -A --field-selector spec.nodeName={node})" if last.node else ""
+    listing = (
+        f" (to list the node's pods: kubectl get pods -A --field-selector spec.nodeName={node})" if last.node else ""
+    )
     yield (
         f"{last.pod} uses the network of its node{f' {last.node}' if last.node else ''} (hostNetwork), where another "
-        f"process or pod already has {words}: `ss -ltnp` on {node} shows which one{listing}. Choose another {setting}, "
-        "or end what has the port."
+        f"process or pod already uses {words}: `ss -ltnp` on {node} shows which one{listing}. Choose another {setting}"
+        ", or stop the process that uses it."
     )
 
 

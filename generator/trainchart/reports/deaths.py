@@ -17,7 +17,7 @@ from trainchart_runtime.run.problems import BY_SET
 from trainchart_runtime.run.state import RUNNING, Incident, Verdict
 
 _NOT_YET = f"{BY_SET} once this one is gone"
-_ABSENT = f"{BY_SET}, which does not exist yet"
+_ABSENT = "the StatefulSet has not recreated the pod yet"
 _GROUPS_SHOWN = 8
 _OFTEN = 3
 _ALIKE = 3.0

@@ -26,13 +26,13 @@ _ALONE = (
 _OF_WAITS = (
     (
         r"_shutdown: its main",
-        "its main thread has ended, perhaps with the training, and another thread keeps the process alive: let the "
-        "program end that thread, or make it a daemon thread",
+        "its main thread has ended, perhaps because training is done, and another thread keeps the process alive: end "
+        "that thread when training ends, or make it a daemon thread",
     ),
     (
         r"subprocess\.py|popen_fork\.py|popen_spawn_posix\.py",
-        "it waits for a process that it has started. If that one prints into a pipe that is not read, it waits, too: "
-        "read its output while it runs (Popen.communicate)",
+        "it waits for a process that it started. If that process writes to a pipe that the program does not read, both "
+        "wait: read the output while the process runs (Popen.communicate)",
     ),
     (
         r"socket\.py|ssl\.py|http/client\.py|urllib|requests/",
@@ -125,7 +125,7 @@ def show_last_lines(report: Report) -> Iterator[str]:
     width = max(len(line.label) for line in (*report.last_lines, *report.waits))
     yield from (show_line(line, width) for line in report.last_lines)
     if report.waits:
-        yield "Where programs wait that have printed nothing, made no step and used hardly any CPU time for minutes:"
+        yield "These programs have printed nothing, made no step and used hardly any CPU time for minutes:"
         yield from (show_line(line, width) for line in report.waits)
     suspected = list(_explain_suspects(report))
     yield from suspected
@@ -167,9 +167,9 @@ def _read_stacks(report: Report) -> str:
     places = [waits[label] for label in suspects or waits if label in waits]
     advice = next((advice for pattern, advice in _OF_WAITS for place in places if re.search(pattern, place)), "")
     if suspects and not places:
-        return f"{list_names(suspects)} may compute without end, and the others wait for that: see below"
+        return f"{list_names(suspects)} may be in an endless loop, and the others wait for that: see below"
     if suspects:
-        return f"the others wait for {list_names(suspects)}, as the stacks below suggest{advice and f': {advice}'}"
+        return f"the others wait for {list_names(suspects)}, as the list below suggests{advice and f': {advice}'}"
     return advice and f"its program hangs: {advice}"
 
 
@@ -178,12 +178,13 @@ def _explain_suspects(report: Report) -> Iterator[str]:
     suspects = _find_suspects(report)
     if not suspects:
         return
-    others = "the others wait in TensorFlow, as tasks do that wait for a peer: look there first"
+    names = list_names(suspects)
+    others = f"The others wait in TensorFlow, as for a peer: check {names} first."
     if any(each.label in suspects for each in report.waits):
         stacks = f"trainchart logs {report.address} --pod {suspects[0]}"
-        yield f"Outside TensorFlow: {list_names(suspects)}; {others}. The stacks of all its threads: {stacks}"
+        yield f"Waiting outside TensorFlow: {names}. {others} Stacks of the threads of {suspects[0]}: {stacks}"
     else:
-        yield f"Not idle (printing, or using CPU time): {list_names(suspects)}; {others}"
+        yield f"Not waiting, as far as is known: {names}. {others}"
 
 
 def _find_suspects(report: Report) -> list[str]:
@@ -191,7 +192,9 @@ def _find_suspects(report: Report) -> list[str]:
     within = {each.label for each in report.waits if _IN_TENSORFLOW.match(each.text)}
     outside = [each.label for each in report.waits if each.label not in within]
     running = [pod for pod in report.pods or () if pod.state == _RUNNING and pod.role in (CHIEF, WORKER)]
-    busy = [pod.label for pod in running if pod.label not in within and pod.label not in report.finished]
+    # Of pods that were not read, and of halted programs, nothing is known.
+    read = {line.label for line in report.last_lines if HALTED not in line.text}
+    busy = [pod.label for pod in running if pod.label in read - within and pod.label not in report.finished]
     return (outside or busy) if within else []
 
 

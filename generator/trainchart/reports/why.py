@@ -89,10 +89,10 @@ _ADMITTED = (
     "mutatingwebhookconfigurations and kubectl get limitranges -n NAMESPACE list what may have done so."
 )
 _MIXED_BUILDS = (
-    "The pods ran different builds under one tag, see above. Unless their nodes have different processors, the tag was "
-    "pushed again, and a node keeps what it has pulled: set image.digest, or push the intended build under a new tag "
-    "and set image.tag, and helm upgrade. With the old tag, remove the stale image from its node (crictl rmi); "
-    "image.pullPolicy=Always alone does not keep a tag from moving during a run."
+    "The pods ran different builds under one tag, see above. Unless their nodes have different CPU architectures, a "
+    "node has kept an old image: push the intended build under a new tag and set image.tag, or set image.digest; then "
+    "run helm upgrade. To keep the old tag, remove the stale image from its node (crictl rmi); image.pullPolicy=Always "
+    "alone does not keep a tag from moving during a run."
 )
 _AT_START = (
     " It failed before it reported a step, so it will fail in the same way if nothing changes: first change its input "
@@ -377,7 +377,7 @@ def _explain_phase(report: Report) -> str:
     if report.phase == RESTARTING:
         return f"{_describe_ending(report) or 'Its pods end'}; the next attempt starts when the last one is gone."
     if any(role.running is not None and role.running + role.finished < role.wanted for role in report.roles):
-        see = f" See the notes below: {find_head(report.remarks[0])}" if report.remarks else ""
+        see = f" The notes below may explain it: {find_head(report.remarks[0])}" if report.remarks else ""
         return f"Not every pod is running yet{_list_absent(report)}.{see}"
     if report.remarks:
         return f"No failure is recorded, but see the notes below: {find_head(report.remarks[0])}"

@@ -305,7 +305,7 @@ class _Reader:
         if isinstance(value, str) and LOST_TEXT in value:
             what = f"{value[:60]!r} contains {LOST_TEXT}, which Helm removes from every text"
             hint = "write it in another way, such as <no-value>"
-            raise SpecError("a text that Helm cannot write", problems=(Problem(what, self._where(node), hint),))
+            raise SpecError("a text that Helm removes", problems=(Problem(what, self._where(node), hint),))
 
     def _where(self, node: yaml.Node) -> str:
         return f"{self.file}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"

@@ -53,7 +53,7 @@ def test_pods_of_another_build_under_the_same_tag_are_named() -> None:
 def test_builds_loaded_by_hand_are_compared_with_each_other() -> None:
     other = f"docker://{LOADED[:-1]}1"
     [remark] = find(run_build("worker-1", other, node="node1"), LOADED)
-    assert "Set image.digest in the values to the intended build, or push it under a new tag, and upgrade" in remark
+    assert "Load the same image on every node, or push the intended build under a new tag, and upgrade" in remark
     assert remark.startswith(
         f"the pods run different builds of {IMAGE}: exp1-mnist-worker-1 on node1 has sha256:e99724"
     )

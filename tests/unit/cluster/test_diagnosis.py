@@ -388,9 +388,9 @@ _OWN = "wait (threading.py:355), called from next_batch (/app/train.py:41)"
 @pytest.mark.parametrize(
     ("waits", "words"),
     [
-        ({"chief-0": _PEER, "worker-0": _PEER, "worker-1": _OWN}, "Outside TensorFlow: worker-1; the others wait in"),
-        ({"chief-0": _OWN, "worker-0": _PEER, "worker-1": _OWN}, "Outside TensorFlow: chief-0, worker-1; the others"),
-        ({"chief-0": _PEER, "worker-0": _PEER}, "Not idle (printing, or using CPU time): worker-1; the others wait"),
+        ({"chief-0": _PEER, "worker-0": _PEER, "worker-1": _OWN}, "Waiting outside TensorFlow: worker-1. The others"),
+        ({"chief-0": _OWN, "worker-0": _PEER, "worker-1": _OWN}, "Waiting outside TensorFlow: chief-0, worker-1. The"),
+        ({"chief-0": _PEER, "worker-0": _PEER}, "Not waiting, as far as is known: worker-1. The others"),
         ({"chief-0": _OWN, "worker-0": _OWN, "worker-1": _OWN}, None),
         ({"chief-0": _PEER, "worker-0": _PEER, "worker-1": _PEER}, None),
     ],
@@ -398,15 +398,15 @@ _OWN = "wait (threading.py:355), called from next_batch (/app/train.py:41)"
 def test_task_that_waits_outside_tensorflow_is_suspected(waits: dict[str, str], words: str | None) -> None:
     progress = {"attempt": 1, "step": 33, "bestStep": 33, "at": NOW - 840}
     report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
-    lines = tuple(LogLine(stamp(NOW - 700), label, "step 33") for label in waits)
+    lines = tuple(LogLine(stamp(NOW - 700), label, "step 33") for label in ("chief-0", "worker-0", "worker-1"))
     told = why_lines(
         dataclasses.replace(
             report, last_lines=lines, waits=tuple(LogLine(stamp(NOW), label, text) for label, text in waits.items())
         )
     )
-    head = "Where programs wait that have printed nothing, made no step and used hardly any CPU time for minutes:"
+    head = "These programs have printed nothing, made no step and used hardly any CPU time for minutes:"
     assert f"  {stamp(NOW)}  worker-0  {waits['worker-0']}" in told[told.index(head) + 1 :]
-    found = [line for line in told if "wait in TensorFlow, as tasks do" in line]
+    found = [line for line in told if "wait in TensorFlow, as for a peer" in line]
     assert [line.startswith(words or "-") for line in found] == [True] * (words is not None)
     assert any(" the others wait for " in line and "hangs" not in line for line in told) == bool(words)
 
@@ -416,7 +416,7 @@ def test_task_that_waits_outside_tensorflow_is_suspected(waits: dict[str, str], 
     [
         (
             "wait (subprocess.py:1264), called from main (/app/train.py:9)",
-            "it waits for a process that it has",
+            "it waits for a process that it started.",
         ),
         (
             "_shutdown: its main thread has ended, and it waits for others",
@@ -668,7 +668,9 @@ def test_pods_that_do_not_run_yet_are_named() -> None:
     state["roles"]["worker"]["running"] = 1
     pods = [pod for pod in make_pods(worker_1=make_pod("worker-1", node="")) if "ps-0" not in str(pod)]
     [line] = [each for each in why_lines(look(records=[make_record(state)], pods=pods)) if "Not every" in each]
-    assert line.startswith("Not every pod is running yet: worker-1 (Pending), ps lacks 1 pod. See the notes below: ")
+    assert line.startswith(
+        "Not every pod is running yet: worker-1 (Pending), ps lacks 1 pod. The notes below may explain it: "
+    )
 
 
 @pytest.mark.parametrize(("seconds", "is_told"), [(59, False), (60, True)])
@@ -767,7 +769,7 @@ def test_changes_of_the_failed_pod_come_before_the_hint() -> None:
 
 def test_build_of_the_failed_pod_comes_before_the_hint() -> None:
     words = (
-        "sha256:ce5aa261d4d7 of ml/mnist:1 on node2; under the same tag, other pods had sha256:97e7fa046a24 on node1"
+        "sha256:ce5aa261d4d7 of ml/mnist:1 on node2; under the same tag, other pods ran sha256:97e7fa046a24 on node1"
     )
     verdict = make_verdict(cause=causes.PROGRAM_MISSING, build=words)
     record = make_record(make_state("Failed", verdict=verdict))
@@ -775,7 +777,7 @@ def test_build_of_the_failed_pod_comes_before_the_hint() -> None:
     assert f"  build      {words}" in lines
     [advice] = [line for line in lines if line.startswith("What to do next")]
     assert advice.startswith("What to do next: The pods ran different builds under one tag, see above.")
-    assert "set image.digest, or push the intended build under a new tag" in advice
+    assert "push the intended build under a new tag and set image.tag, or set image.digest" in advice
     assert "Otherwise: Check the command" in advice
 
 

@@ -1,4 +1,4 @@
-"""What `why` says of pods that Kubernetes does not create since its own controllers do not act."""
+"""What `why` says of pods that Kubernetes has not created since its controllers do not act."""
 
 from __future__ import annotations
 
@@ -74,19 +74,19 @@ def explain(**fields: Any) -> str:
     return "\n".join(why_lines(look(**fields)))
 
 
-IDLE = f"Kubernetes does not create {LOST}"
+IDLE = f"Kubernetes has not created {LOST}"
 
 
 def test_pod_that_is_counted_but_gone_leads_why() -> None:
     text = explain()
-    assert f"Not every pod is running yet: worker lacks 1 pod. See the notes below: {IDLE}\n" in text
+    assert f"Not every pod is running yet: worker lacks 1 pod. The notes below may explain it: {IDLE}\n" in text
     assert (
-        f"note: {IDLE}: the StatefulSet exp1-mnist-worker counts 2 pods in its status while 1 exists, since "
-        f"2027-01-15 07:54:00 UTC (6 min). Kubernetes' own controllers (kube-controller-manager in the control plane) "
-        "do not act, so nothing recreates the pod, and other workloads" in text
+        f"note: {IDLE}: the StatefulSet exp1-mnist-worker reports 2 pods in its status, but 1 exists, since "
+        f"2027-01-15 07:54:00 UTC (for 6 min). Its controllers (kube-controller-manager in the control plane) are not "
+        "working, so nothing creates the pod, and other workloads" in text
     )
     assert "administrators must check kube-controller-manager" in text
-    assert f"→ {BY_SET}\n" not in text and f"→ {BY_SET}, which does not exist yet" in text
+    assert f"→ {BY_SET}\n" not in text and "→ the StatefulSet has not recreated the pod yet" in text
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,11 @@ def change(ago: float) -> dict[str, Any]:
 
 def test_change_that_is_not_observed_is_remarked() -> None:
     text = explain(status={"replicas": 1}, incidents=[], metadata=change(120))
-    assert f"{IDLE}: the StatefulSet exp1-mnist-worker was created or changed, which its status does not show" in text
-    assert "since 2027-01-15 07:58:00 UTC (2 min)" in text
+    assert (
+        f"{IDLE}: the StatefulSet exp1-mnist-worker was created or changed, and its status does not reflect that"
+        in text
+    )
+    assert "since 2027-01-15 07:58:00 UTC (for 2 min)" in text
 
 
 def test_set_that_was_never_observed_is_remarked() -> None:

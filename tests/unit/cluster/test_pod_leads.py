@@ -261,11 +261,12 @@ ON_NODE = "exp1-mnist-worker-1 uses the network of its node node2 (hostNetwork)"
 @pytest.mark.parametrize(
     ("error", "port"),
     [
-        (NO_SERVER, "has port 2222 (service.port)"),
-        ("OSError: [Errno 98] Address already in use: 0.0.0.0:2223", "has port 2223 (service.statusPort)"),
+        (NO_SERVER, "uses port 2222 (service.port)"),
+        ("OSError: [Errno 98] Address already in use: 0.0.0.0:2223", "uses port 2223 (service.statusPort)"),
         (
             "OSError: [Errno 98] Address already in use",
-            "has the port that the program asks for; its own are 2222 (service.port), 2223 (service.statusPort)",
+            "uses a port that the program needs (the ports of the chart are 2222 (service.port), 2223 "
+            "(service.statusPort))",
         ),
     ],
 )
@@ -280,7 +281,7 @@ def test_taken_host_port_is_named_while_the_run_goes_on() -> None:
     death = {"at": NOW - 60, "pod": "exp1-mnist-worker-1", "node": "node2", "cause": "port-in-use", "error": NO_SERVER}
     state = make_state("Running", incidents=[{"action": "", **death}])
     text = look(state, spec={"hostNetwork": True}, ports=OWN_PORTS)
-    assert f"{ON_NODE}, where another process or pod already has port 2222 (service.port)" in text
+    assert f"{ON_NODE}, where another process or pod already uses port 2222 (service.port)" in text
 
 
 def test_taken_port_of_an_own_network_is_not_the_nodes() -> None:

@@ -53,7 +53,7 @@ def test_only_builds_from_one_source_differ():
     assert describe_build(old, "node2", known) == ""
     known = add_builds(known, [(Build(IMAGE, SOURCE, NEW), "node1")])
     assert describe_build(old, "node5", known) == (
-        f"sha256:ce5aa261d4d7 of {IMAGE} on node5; under the same tag, other pods had sha256:97e7fa046a24 on node1"
+        f"sha256:ce5aa261d4d7 of {IMAGE} on node5; under the same tag, other pods ran sha256:97e7fa046a24 on node1"
     )
 
 

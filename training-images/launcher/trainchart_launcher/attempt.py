@@ -216,11 +216,16 @@ def _wait_for_leader(settings: Settings, signals: Signals) -> LeaderWait:
 
 def _describe_halt(settings: Settings, pid: int) -> str:
     is_alone = sum(role.replicas for role in settings.cluster.roles.values()) == 1
+    halted = f"{contract.HALTED}{'' if is_alone else ', and the others wait for it'}"
+    if settings.addresses:  # of a local run
+        return f"{halted}: kill -CONT {pid} resumes it"
     # The image may have no program named kill.
     resume = f"python3 -c 'import os; os.kill({pid}, {int(signal.SIGCONT)})'"
+    namespace = f" -n {settings.namespace}" if settings.namespace else ""
+    command = f"kubectl exec {settings.pod_name}{namespace} -c {contract.TRAINING_CONTAINER} -- {resume}"
     return (
-        f"{contract.HALTED}{'' if is_alone else ', and the others wait for it'}: kubectl exec {settings.pod_name} "
-        f"-c {contract.TRAINING_CONTAINER} -- {resume} resumes it; so does deleting the pod, from the last checkpoint"
+        f"{halted}: {command} resumes it. "
+        "If the pod is deleted instead, its program starts again from the last checkpoint"
     )
 
 

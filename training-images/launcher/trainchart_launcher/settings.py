@@ -37,6 +37,8 @@ class Settings(NamedTuple):
     pod_name: str
     pod_uid: str
     node_name: str
+    namespace: str
+    """Empty where the pod is not told."""
     run_id: str
     state_dir: str
     termination_file: str
@@ -67,6 +69,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         pod_name=_find_pod_name(environ),
         pod_uid=environ.get(contract.POD_UID, ""),
         node_name=environ.get(contract.NODE_NAME, ""),
+        namespace=environ.get(contract.NAMESPACE, ""),
         run_id=environ.get(contract.RUN_ID, ""),
         state_dir=_required(environ, contract.STATE_DIR),
         termination_file=find_termination_file(environ),

@@ -85,8 +85,9 @@ def _find_file(pid: int) -> str:
 
 def _ask(pid: int, path: str) -> List[str]:
     try:
-        with open(path, "rb") as file:
-            begin = end = os.fstat(file.fileno()).st_size
+        with open(path, "r+b") as file:
+            file.truncate(0)
+            end = 0
             os.kill(pid, signal.SIGRTMIN + _SIGNAL_OFFSET)
             deadline, changed_at = time.monotonic() + _ANSWER_SECONDS, 0.0
             while time.monotonic() < deadline and not (changed_at and time.monotonic() - changed_at > _STEADY_SECONDS):
@@ -94,8 +95,11 @@ def _ask(pid: int, path: str) -> List[str]:
                 size = os.fstat(file.fileno()).st_size
                 if size != end:
                     end, changed_at = size, time.monotonic()
-            file.seek(begin)
-            return file.read(min(end - begin, _DUMP_LIMIT)).decode("utf-8", "replace").splitlines()
+            # What is written last says most.
+            file.seek(max(0, end - _DUMP_LIMIT))
+            lines = file.read(_DUMP_LIMIT).decode("utf-8", "replace").splitlines()
+            file.truncate(0)
+            return lines
     except OSError:
         return []
 
@@ -107,7 +111,7 @@ def describe_stacks(lines: Sequence[str]) -> str:
     if not threads:
         return ""
     own = [words for each in reversed(threads[:-1]) if (words := _describe_thread(each, is_main=False))]
-    others = "".join(f"; another thread in {words}" for words in list(dict.fromkeys(own))[:_OTHERS_SHOWN])
+    others = "".join(f"; another thread is in {words}" for words in list(dict.fromkeys(own))[:_OTHERS_SHOWN])
     return shorten(_describe_thread(threads[-1], is_main=True) + others, _WORDS_LIMIT)
 
 
@@ -125,7 +129,7 @@ def _parse(lines: Sequence[str]) -> List[List[Frame]]:
 def _describe_thread(frames: Sequence[Frame], *, is_main: bool) -> str:
     own = next((frame for frame in frames if frame.is_own), None)
     if own is None and is_main and frames[-1].function == _SHUTDOWN:
-        return f"{_SHUTDOWN}: its main thread has ended, and it waits for others"
+        return f"{_SHUTDOWN}: its main thread has ended, and it waits for its other threads"
     if own is None:
         return "".join(_describe_frames(frames[:1])) if is_main else ""
     return ", called from ".join(_describe_frames(dict.fromkeys((frames[0], own))))

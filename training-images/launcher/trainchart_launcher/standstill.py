@@ -73,7 +73,8 @@ class StandstillWatch:
         lines = read_stacks(self._group)
         where = describe_stacks(lines)
         if where and not self._over.is_set():
-            for line in list(filter(None, lines))[:_LINES_SHOWN]:
+            # The main thread comes last.
+            for line in list(filter(None, lines))[-_LINES_SHOWN:]:
                 print_line(f"{contract.STACK_LINE}{line}")
             words = f"no output, no step and hardly any CPU time for {seconds:.0f} s"
             print_line(f"{self._task}: {words}{contract.WAITS_IN}{where}")

@@ -132,8 +132,9 @@ MACHINE_LIMIT = Cause(
     "watches (inotify).",
     "Raise the limit (ulimit -u, ulimit -n; in a cluster, the kubelet's podPidsLimit), or let the program start fewer "
     "threads (TF_NUM_INTRAOP_THREADS, num_parallel_calls, workers of a data loader). For inotify, close file watchers "
-    "that are no longer needed, or have the node's fs.inotify.max_user_instances (instance limit) or "
-    "fs.inotify.max_user_watches (watch limit) raised with sysctl: all processes of a user on the node share them.",
+    "that are no longer needed, or ask the node's administrator to raise fs.inotify.max_user_instances (instance "
+    "limit) or fs.inotify.max_user_watches (watch limit) with sysctl. All processes of one user on the node share "
+    "these limits.",
     RESTART_IN_PLACE,
 )
 OPEN_FILES = Cause(

@@ -69,7 +69,7 @@ def describe_build(build: Build, node: str, known: Mapping[str, Mapping[str, str
     if not others:
         return ""
     own = build.short.rpartition("@")[2]
-    return f"{own} of {build.image} on {node}; under the same tag, other pods had {', '.join(others)}"
+    return f"{own} of {build.image} on {node}; under the same tag, other pods ran {', '.join(others)}"
 
 
 def _find_training(pod: Mapping[str, Any], part: str, key: str) -> Mapping[str, Any]:

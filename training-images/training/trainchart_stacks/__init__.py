@@ -11,10 +11,13 @@ import os
 def register() -> None:
     """Write the stacks at the signal from now on; where the system does not allow it, do nothing."""
     import faulthandler
+    import fcntl
     import signal
 
     try:
         file = os.memfd_create("trainchart-stacks")
+        # The launcher empties it each time: it counts as memory of the container.
+        fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
         faulthandler.register(signal.SIGRTMIN + 9, file=file, all_threads=True)
     except (AttributeError, OSError, RuntimeError, ValueError):
         pass

@@ -37,7 +37,7 @@ _REDIRECTS = 10
 _TRIES = 4
 _LONGEST_WAIT_SECONDS = 30.0
 _TEXT_LIMIT = 300
-_HOST_HINT = "check the name of the host: expected letters, digits and dashes between its dots"
+_HOST_HINT = "check the name of the host: letters, digits and dashes, 1 to 63 characters between dots"
 _LOGIN_HINT = (
     "log in with helm registry login (oci://) or helm repo add --username (https://), or set TRAINCHART_USERNAME and "
     "TRAINCHART_PASSWORD"

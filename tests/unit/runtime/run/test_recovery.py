@@ -139,7 +139,7 @@ def test_another_build_than_that_of_peers_is_recorded():
     verdict = fail_beside(pod("chief-0", node="node1", build=NEW))
     assert (verdict.pod, verdict.build) == (
         "exp1-mnist-ps-0",
-        f"sha256:{'a' * 12} of ml/mnist:1.0.1 on node2; under the same tag, other pods had sha256:{'b' * 12} on node1",
+        f"sha256:{'a' * 12} of ml/mnist:1.0.1 on node2; under the same tag, other pods ran sha256:{'b' * 12} on node1",
     )
     assert verdict.error == fail_beside(pod("chief-0", build=OLD)).error
 
