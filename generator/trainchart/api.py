@@ -17,6 +17,7 @@ from typing import Any
 from trainchart.actions import check as _check
 from trainchart.actions import package as _package
 from trainchart.actions.support import models as _models
+from trainchart.actions.support.given_values import read_values_files
 from trainchart.actions.support.packs import read_packs
 from trainchart.actions.support.project import project_of
 from trainchart.actions.support.specs import render_with_waivers
@@ -148,7 +149,7 @@ def check_chart(
     with _written(chart) as folder:
         checked = _check.check_chart(
             folder,
-            values=tuple(map(Path, values)),
+            values=read_values_files(map(Path, values)),
             engine=engine,
             kube_versions=tuple(kube_versions),
             packs=packs,

@@ -254,6 +254,29 @@ def test_a_pipe_of_the_shell_and_a_file_without_suffix_are_read(tmp_path: Path) 
     assert "is not a chart: expected a chart folder" in run(tmp_path / "rendered").stderr
 
 
+def test_values_from_a_pipe_are_checked_with_every_chart(plain_chart: Path, tmp_path: Path) -> None:
+    charts = [shutil.copytree(plain_chart, tmp_path / f"chart-{number}") for number in range(6)]
+    command = f"{sys.executable} -m trainchart check {tmp_path}/chart-* --select renders -f <(echo 'gpuz: 1')"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 6, done.stderr
+    for chart in charts:
+        assert f"{chart}: error: unknown key gpuz" in done.stdout
+
+
+def test_many_charts_are_told_of_in_order_and_each_failure_too(plain_chart: Path, tmp_path: Path) -> None:
+    service = plain_chart / "templates" / "service.yaml"
+    service.write_text(service.read_text().replace("  publishNotReadyAddresses: true\n", ""))
+    for number in range(6):
+        shutil.copytree(plain_chart, tmp_path / f"chart-{number}")
+    named = [str(tmp_path / f"chart-{number}") for number in (0, 3, 7, 1, 2, 5, 4)]
+    done = run(*named, "--select", "hosts-match", "--no-cache")
+    told = [line.partition("/templates/")[0] for line in done.stdout.splitlines() if line.endswith("[hosts-match]")]
+    assert list(dict.fromkeys(told)) == [path for path in named if not path.endswith("7")]
+    assert done.returncode == 7
+    assert "6 charts checked: " in done.stderr
+    assert f"there is no chart at {tmp_path}/chart-7" in done.stderr
+
+
 def test_a_named_pipe_is_refused_and_not_waited_for(plain_chart: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.yaml"
     os.mkfifo(pipe)

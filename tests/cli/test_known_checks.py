@@ -52,10 +52,7 @@ def _write(path: str, text: str) -> Callable[[Path, pytest.MonkeyPatch], dict[st
 CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], dict[str, Any]]] = {
     "a template": _write("templates/more.yaml", "a: 1\n"),
     "a file for ci": _write("ci/more-values.yaml", "env: []\n"),
-    "a values file of the user": lambda chart, _: (
-        (chart.parent / "mine.yaml").write_text("env: [1]\n"),
-        {"values": (chart.parent / "mine.yaml",)},
-    )[1],
+    "a values file of the user": lambda *_: {"values": (("mine.yaml", "env: [1]\n"),)},
     "another version of Kubernetes": lambda *_: {"kube_versions": ("1.34",)},
     "other rules": lambda *_: {"rules": choose_rules(("hosts-match",))},
     "another engine": lambda *_: {"engine": "sdk"},
@@ -87,12 +84,10 @@ def test_whatever_the_check_looks_at_is_noticed(
     assert len(checked) == 2
 
 
-def test_a_changed_values_file_of_the_user_is_noticed(plain_chart: Path, tmp_path: Path) -> None:
-    values = tmp_path / "mine.yaml"
+def test_a_changed_values_file_of_the_user_is_noticed(plain_chart: Path) -> None:
     found = []
     for text in ("env: []\n", "gpuz: 1\n"):
-        values.write_text(text)
-        found.append(check_known_chart(plain_chart, values=(values,)).findings)
+        found.append(check_known_chart(plain_chart, values=(("mine.yaml", text),)).findings)
     assert found[0] != found[1]
 
 

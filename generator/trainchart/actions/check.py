@@ -6,7 +6,7 @@ import functools
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import date
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.actions.support.check_input import STANDARD_INPUT, read_manifests
 from trainchart.actions.support.check_probes import render_probes
+from trainchart.actions.support.parallel import FEW, map_parallel
 from trainchart.actions.support.project import find_project
 from trainchart.check.finding import Case, CaseLint, CheckInput, Finding, Severity
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
@@ -25,13 +26,13 @@ from trainchart.check.runner import run_checks
 from trainchart.check.sources import chart_file, read_source
 from trainchart.check.unknown_kinds import UnknownKind, find_unknown_kinds
 from trainchart.check.waivers import Waived
-from trainchart.errors import Problem, RenderError, ToolError
+from trainchart.errors import Problem, RenderError, ToolError, TrainchartError
 from trainchart.helm.io.choose import engine_program, find_engine
 from trainchart.helm.io.inputs import RELEASE_NAME_LIMIT
 from trainchart.helm.io.protocol import HelmEngine
 from trainchart.helm.rendering import LintMessage, ValueOverrides
 from trainchart.host.clock import utc_today
-from trainchart.host.files import read_bytes, read_text, read_tree, refuse_pipe
+from trainchart.host.files import is_given_open, read_bytes, read_tree
 from trainchart.host.kubernetes_schemas import find_versions, read_definitions
 from trainchart.host.result_cache import ResultCache, hash_inputs, hash_listing
 from trainchart.host.time_limit import TookTooLong, time_limit
@@ -106,10 +107,40 @@ def choose_rules(select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()) -> 
     return tuple(rule for rule in (find_rules(select) if select else RULES) if rule.id not in ignored)
 
 
+def check_charts(
+    charts: Sequence[Path],
+    *,
+    values: tuple[tuple[str, str], ...] = (),
+    engine: str = "auto",
+    kube_versions: tuple[str, ...] = (),
+    rules: tuple[Rule, ...] = RULES,
+    use_cache: bool = True,
+) -> Iterator[CheckedChart | TrainchartError]:
+    """Yield what is found in each chart, in order, or why it cannot be checked; on all cores where they are many."""
+    check_one = functools.partial(
+        check_known_chart if use_cache else check_chart,
+        values=values,
+        engine=engine,
+        kube_versions=kube_versions,
+        rules=rules,
+    )
+    # Standard input and other pipes are open in this process alone.
+    is_open_here = any(chart == STANDARD_INPUT or is_given_open(chart) for chart in charts)
+    work = functools.partial(_try_checking, check_one)
+    yield from map_parallel(work, charts, are_many=len(charts) > FEW and not is_open_here)
+
+
+def _try_checking(check_one: Callable[[Path], CheckedChart], chart: Path) -> CheckedChart | TrainchartError:
+    try:
+        return check_one(chart)
+    except TrainchartError as error:
+        return error
+
+
 def check_known_chart(
     chart: Path,
     *,
-    values: tuple[Path, ...] = (),
+    values: tuple[tuple[str, str], ...] = (),
     engine: str = "auto",
     kube_versions: tuple[str, ...] = (),
     rules: tuple[Rule, ...] = RULES,
@@ -119,7 +150,7 @@ def check_known_chart(
     asked = (engine, *kube_versions, *(rule.id for rule in rules), *(pack.sha256 for pack in packs))
     inputs = _hash_inputs(chart, values, asked)
     cache = ResultCache("checks", CheckedChart)
-    subject = "\0".join((str(chart.absolute()), *map(str, values), *asked))
+    subject = "\0".join((str(chart.absolute()), *(name for name, _ in values), *asked))
     known = cache.recall(subject)
     if inputs and known is not None and known[0] == inputs:
         return known[1]
@@ -134,9 +165,9 @@ def check_known_chart(
     return checked
 
 
-def _hash_inputs(chart: Path, values: tuple[Path, ...], asked: tuple[str, ...]) -> str:
+def _hash_inputs(chart: Path, values: tuple[tuple[str, str], ...], asked: tuple[str, ...]) -> str:
     """Return one hash of all that a check looks at; empty where that cannot be read twice, or not at all."""
-    if chart == STANDARD_INPUT or not all(path.is_file() for path in values):
+    if chart == STANDARD_INPUT:
         return ""
     try:
         if chart.is_dir():
@@ -145,9 +176,9 @@ def _hash_inputs(chart: Path, values: tuple[Path, ...], asked: tuple[str, ...]) 
             files = [read_bytes(chart)]
         else:
             return ""
-        files += [part for path in values for part in (str(path), read_bytes(path))]
     except ToolError:
         return ""
+    files += [part for value in values for part in value]
     helm = Path(shutil.which(engine_program(asked[0])) or "/")
     day = utc_today().isoformat()
     return hash_inputs(day, str(chart), str(helm), str(helm.stat().st_mtime_ns), *asked, *files)
@@ -156,14 +187,14 @@ def _hash_inputs(chart: Path, values: tuple[Path, ...], asked: tuple[str, ...]) 
 def check_chart(
     chart: Path,
     *,
-    values: tuple[Path, ...] = (),
+    values: tuple[tuple[str, str], ...] = (),
     engine: str = "auto",
     kube_versions: tuple[str, ...] = (),
     rules: tuple[Rule, ...] = RULES,
     packs: tuple[Pack, ...] | None = None,
     today: date | None = None,
 ) -> CheckedChart:
-    """Check the chart at `chart`, with its own values, every ci/*-values.yaml and every file in `values`.
+    """Check the chart at `chart`, with its own values, every ci/*-values.yaml and every file in `values`: (path, text).
 
     What is no chart (a YAML file, a folder without Chart.yaml, `-` for standard input) is checked as manifests. The
     rules of `packs` are checked, too: those of the project that this folder is in, unless given.
@@ -198,7 +229,7 @@ def _read_packs() -> tuple[Pack, ...]:
     return read_packs(project)
 
 
-def _render_chart(chart: Path, values: tuple[Path, ...], helm: HelmEngine, newest: str) -> CheckInput:
+def _render_chart(chart: Path, values: tuple[tuple[str, str], ...], helm: HelmEngine, newest: str) -> CheckInput:
     files = read_chart_files(chart)
     plain = CheckInput(files=files)
     if chart_file(plain).get("type") == "library":
@@ -233,16 +264,15 @@ def _further_settings(given: CheckInput, overrides: Mapping[str, ValueOverrides]
             yield _Setting(Case(name, has_long_release=True), release, chosen, is_validated=True)
 
 
-def _value_sets(files: Mapping[str, bytes], values: tuple[Path, ...]) -> dict[str, ValueOverrides]:
+def _value_sets(files: Mapping[str, bytes], values: tuple[tuple[str, str], ...]) -> dict[str, ValueOverrides]:
     """Return what to install with, by the name in findings; the chart's own values have none."""
     given = CheckInput(files=files)
     texts = {
         path: read_source(given, path) for path in files if path.startswith("ci/") and path.endswith("-values.yaml")
     }
-    for path in values:
-        refuse_pipe(path)
+    for path, text in values:
         # The chart's own trials may have that name, and rules may pass over them.
-        texts[f"./{path}" if str(path).startswith("ci/") else str(path)] = read_text(path)
+        texts[f"./{path}" if path.startswith("ci/") else path] = text
     return {"": ValueOverrides()} | {name: ValueOverrides(files=((name, text),)) for name, text in texts.items()}
 
 

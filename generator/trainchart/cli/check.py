@@ -89,21 +89,27 @@ def check(
 
     Example: trainchart check charts/mnist -f cluster-a.yaml --kube-version 1.34
     """
-    from trainchart.actions.check import check_chart, check_known_chart
+    from trainchart.actions.check import check_charts
+    from trainchart.actions.support.given_values import read_values_files
     from trainchart.check.finding import Severity
-
-    check_one = check_chart if no_cache else check_known_chart
 
     chosen = _choose_rules(select, ignore)
     versions = tuple(kube_version or ())
     checked: list[CheckedChart] = []
     failures: list[TrainchartError] = []
-    for chart in charts:
-        try:
-            found = check_one(chart, values=tuple(values or ()), engine=engine, kube_versions=versions, rules=chosen)
-            checked.append(found)
-        except TrainchartError as error:
-            failures.append(error)
+    results = check_charts(
+        charts,
+        values=read_values_files(values or ()),
+        engine=engine,
+        kube_versions=versions,
+        rules=chosen,
+        use_cache=not no_cache,
+    )
+    for result in results:
+        if isinstance(result, TrainchartError):
+            failures.append(result)
+        else:
+            checked.append(result)
     if failures and not checked:
         raise failures[0]
     _print(checked, chosen, format_, info)

@@ -49,13 +49,13 @@ _HINTS = {
 
 def refuse_pipe(path: Path) -> None:
     """Raise ToolError for a named pipe, a socket or a device: to read it may never end. Pipes of the shell are fine."""
-    if _is_given_open(path):
+    if is_given_open(path):
         return
     if path.is_fifo() or path.is_socket() or path.is_char_device() or path.is_block_device():
         raise _special_error(SpecialFileError(path))
 
 
-def _is_given_open(path: Path) -> bool:
+def is_given_open(path: Path) -> bool:
     """Say whether the shell has opened what is at `path`, or nothing can be there."""
     return str(path.absolute()).startswith(_OPEN_FILES) or str(path) == os.devnull
 
@@ -83,7 +83,7 @@ def read_bytes(path: Path, *, limit: int = READ_LIMIT, follow_links: bool = True
 
 
 def _open(path: Path, *, follow_links: bool) -> BinaryIO:
-    if follow_links and _is_given_open(path):
+    if follow_links and is_given_open(path):
         return path.open("rb")
     if follow_links:
         refuse_pipe(path)  # to open a device may already change something

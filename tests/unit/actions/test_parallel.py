@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from trainchart.actions.support.parallel import map_parallel
 
+_SLOW = """
+import tempfile, time
+from trainchart.actions.support.parallel import map_parallel
+def work(folder):
+    with tempfile.TemporaryDirectory(dir=folder):
+        time.sleep(600)
+if __name__ == "__main__":
+    list(map_parallel(work, ["made"] * 9, are_many=True))
+"""
 _SCRIPT = """
 import posixpath
 from trainchart.actions.support.parallel import map_parallel
@@ -34,3 +45,21 @@ def test_the_environment_is_as_before() -> None:
     before = dict(os.environ)
     assert list(map_parallel(abs, [-1, 2], are_many=True)) == [1, 2]
     assert dict(os.environ) == before
+
+
+def test_an_interrupt_ends_all_processes_and_they_clean_up(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(_SLOW)
+    made = tmp_path / "made"
+    made.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "main.py"], cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while len(list(made.iterdir())) < min(2, len(os.sched_getaffinity(0))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert list(made.iterdir())
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert errors.count("Traceback") == 1  # of this script, which does not catch the interrupt
+    assert errors.endswith("KeyboardInterrupt\n")
+    assert not list(made.iterdir())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,12 @@ def read_overrides(
     files: tuple[Path, ...], sets: tuple[str, ...], set_strings: tuple[str, ...], set_jsons: tuple[str, ...]
 ) -> ValueOverrides:
     """Return what --values, --set, --set-string and --set-json say. Raises ToolError for a file that cannot be read."""
-    texts = tuple((str(path), read_text(path)) for path in files)
-    return ValueOverrides(files=texts, sets=sets, set_strings=set_strings, set_jsons=set_jsons)
+    return ValueOverrides(read_values_files(files), sets=sets, set_strings=set_strings, set_jsons=set_jsons)
+
+
+def read_values_files(files: Iterable[Path]) -> tuple[tuple[str, str], ...]:
+    """Return (path, text) of values files, each read once: it may be a pipe. Raises ToolError."""
+    return tuple((str(path), read_text(path)) for path in files)
 
 
 def merge_values(engine: HelmEngine, overrides: ValueOverrides) -> dict[str, Any]:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from types import FrameType
 from typing import TypeVar
 
 FEW = 4
 """Pieces of work that are done sooner than other processes start."""
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+_STOPPED = 128 + signal.SIGTERM
+
+
+class _Stopped(BaseException):
+    """This process is told to stop."""
 
 
 def map_parallel(work: Callable[[Task], Result], tasks: Sequence[Task], *, are_many: bool) -> Iterator[Result]:
@@ -21,9 +29,46 @@ def map_parallel(work: Callable[[Task], Result], tasks: Sequence[Task], *, are_m
         yield from map(work, tasks)
         return
     workers = min(len(tasks), len(os.sched_getaffinity(0)))
-    # Not by fork: Helm's library has threads of its own.
-    with _safe_path(), ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(work, tasks)
+    others = multiprocessing.active_children()
+    with _safe_path():
+        # Not by fork: Helm's library has threads of its own.
+        pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+        with _without_interrupts():
+            results = pool.map(functools.partial(_work_until_stopped, work), tasks)
+    with pool:
+        try:
+            yield from results
+        except BaseException:
+            for process in multiprocessing.active_children():
+                if process not in others:
+                    process.terminate()
+            raise
+
+
+def _work_until_stopped(work: Callable[[Task], Result], task: Task) -> Result:
+    """Do a task in a process of its own, which ends when it is terminated, but not before `work` has cleaned up."""
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        return work(task)
+    except _Stopped:
+        os._exit(_STOPPED)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    raise _Stopped
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Let processes that start meanwhile not be interrupted by the terminal: this one tells them when to end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
