@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -132,13 +133,32 @@ def test_tasks_that_wait_for_others_are_not_watched(start, watch, task_type):
     assert printed == []
 
 
-def test_busy_and_halted_programs_are_not_told(start, watch):
+def test_a_halted_program_is_not_told(start, watch):
     halted = start(HANGS)
     halted.send_signal(signal.SIGSTOP)
     printed = watch(halted)
-    watch(start(SPINS))
     time.sleep(4 * QUIET_SECONDS)
     assert printed == []
+
+
+def test_a_program_that_computes_without_a_step_is_told_once(start, watch, pod):
+    printed = watch(start(SPINS))
+    line = pod.wait(lambda: next(iter(printed), None), "its line")
+    assert line.startswith("worker-1: no output and no step for ")
+    assert f"{contract.WORKS_IN}<module> (" in line and line.endswith("/train.py:2)")
+    time.sleep(3 * QUIET_SECONDS)
+    assert len(printed) == 1
+
+
+def test_a_process_whose_output_nobody_reads_is_named(start, watch, pod):
+    child = "import sys; sys.stdout.write('x' * 500_000)"
+    program = (
+        f"import subprocess, sys\nprint('ready', flush=True)\n"
+        f"subprocess.Popen([sys.executable, '-c', {child!r}], stdout=subprocess.PIPE).wait()\n"
+    )
+    printed = watch(start(program))
+    last = pod.wait(lambda: next((line for line in printed if contract.WAITS_IN in line), None), "its line")
+    assert re.search(rf"; its process \d+ \(python\S*\) {contract.UNREAD_PIPE}$", last)
 
 
 def test_the_group_of_a_program_is_found(start):
@@ -211,6 +231,16 @@ def test_a_program_that_threads_keep_alive_is_described(start, pod):
     assert words.startswith(
         "_shutdown: its main thread has ended, and it waits for its other threads; another thread is in serve ("
     )
+
+
+def test_what_keeps_a_program_alive_is_named_of_libraries_too(start, pod):
+    program = (
+        "import http.server, threading\nserver = http.server.HTTPServer(('127.0.0.1', 0), None)\n"
+        "threading.Thread(target=server.serve_forever).start()\nprint('ready', flush=True)\n"
+    )
+    process = start(program)
+    words = pod.wait(lambda: _starts(describe_stacks(read_stacks(process.pid)), "_shutdown: "), "the end of main")
+    assert "; another thread is in serve_forever (socketserver.py:" in words
 
 
 def _starts(words, beginning):

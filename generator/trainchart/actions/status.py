@@ -35,7 +35,7 @@ from trainchart.cluster.io.releases import (
     read_unfinished_upgrade,
     read_volumes,
 )
-from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions, part_waits
+from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions, find_last_line
 from trainchart.cluster.namespace_pods import claims_by_label, find_claim_users, find_finished_pods, wants_other_pods
 from trainchart.cluster.outside_changes import find_config_changes, find_object_changes, list_config_maps, list_secrets
 from trainchart.cluster.pod_deleters import find_deleters, loses_pods
@@ -112,10 +112,11 @@ def explain_run(address: RunAddress) -> Report:
     silent_since = report.progress.at if report.seems_to_hang or report.step_pause else 0.0
     repeated = describe_repeated_warnings(logs, claims_by_label(report, seen), silent_since)
     report = replace(report, remarks=(*repeated, *report.remarks))
-    parted = [part_waits(lines) for lines in logs]
-    last_lines = tuple(last for last, _ in parted if last is not None)
-    waits = tuple(where for _, where in parted if where is not None)
-    report = replace(report, waits=waits)
+    found = [find_last_line(lines) for lines in logs]
+    last_lines = tuple(each.line for each in found if each.line is not None)
+    waits = tuple(each.waits for each in found if each.waits is not None)
+    works = tuple(each.works for each in found if each.works is not None)
+    report = replace(report, waits=waits, works=works)
     if not (report.seems_to_hang or report.step_pause or report.waits_long):
         return replace(report, last_lines=last_lines) if report.awaits_first_step else report
     warnings = tuple(find_exceptions(logs))

@@ -41,8 +41,8 @@ def find_idle_kubernetes(report: Report, seen: Snapshot, sets: Sequence[RoleSet]
         return []
     shown = [*missing[:_NAMES_SHOWN], *([f"{len(missing) - _NAMES_SHOWN} more"] if missing[_NAMES_SHOWN:] else [])]
     return [
-        f"Kubernetes has not created {list_names(shown)}: {'; '.join(claims)}. Its controllers "
-        "(kube-controller-manager in the control plane) are not working, so nothing creates the pod"
+        f"Kubernetes has not created {list_names(shown)}: {'; '.join(claims)}. Kubernetes' "
+        "controllers (kube-controller-manager in the control plane) are not working, so nothing creates the pod"
         f"{'' if len(missing) == 1 else 's'}, and other workloads of the cluster are probably affected too. The "
         "cluster's administrators must check kube-controller-manager (kubectl get pods -n kube-system, and its log; of "
         "a managed cluster, ask the provider); the run continues once it works again"

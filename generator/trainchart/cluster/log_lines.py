@@ -5,12 +5,13 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from trainchart.cluster.record import KeptLog
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report
-from trainchart_runtime.contract import STACK_LINE, WAITS_IN
+from trainchart_runtime.contract import STACK_LINE, WAITS_IN, WORKS_IN
 from trainchart_runtime.kept_logs import LEFT_OUT
 from trainchart_runtime.log_text import hide_credentials, is_warning
 from trainchart_runtime.pod_problems import parse_time
@@ -38,7 +39,7 @@ _ECHO = re.compile(
 )
 """What TensorFlow prints in all tasks when one has gone: nothing that came before."""
 _STACK = f"trainchart-launcher: {STACK_LINE}"
-_WAITS_IN = re.compile(rf"^trainchart-launcher: .*{re.escape(WAITS_IN)}(.+)")
+_WHERE = re.compile(rf"^trainchart-launcher: .*(?P<how>{re.escape(WAITS_IN)}|{re.escape(WORKS_IN)})(?P<place>.+)")
 _THREAD = re.compile(r"Exception in thread [^:]+")
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
 
@@ -168,12 +169,24 @@ def describe_repeated_warnings(
             )
 
 
-def part_waits(lines: Sequence[LogLine]) -> tuple[LogLine | None, LogLine | None]:
-    """Return a pod's last line, and where its program has waited since then as its launcher found out, if it did."""
-    own = [line for line in lines if not (line.text.startswith(_STACK) or _WAITS_IN.match(line.text))]
-    waits = _WAITS_IN.match(lines[-1].text) if lines else None
-    where = LogLine(lines[-1].at, lines[-1].label, waits[1]) if waits else None
-    return own[-1] if own else None, where
+@dataclass(frozen=True)
+class LastLine:
+    """A pod's last line, and where its program waits or computes since then, as far as its launcher found out."""
+
+    line: LogLine | None
+    waits: LogLine | None = None
+    works: LogLine | None = None
+
+
+def find_last_line(lines: Sequence[LogLine]) -> LastLine:
+    """Return what the program of a pod printed last, and where it has been since."""
+    own = [line for line in lines if not (line.text.startswith(_STACK) or _WHERE.match(line.text))]
+    last = own[-1] if own else None
+    found = _WHERE.match(lines[-1].text) if lines else None
+    if found is None:
+        return LastLine(last)
+    where = LogLine(lines[-1].at, lines[-1].label, found["place"])
+    return LastLine(last, waits=where) if found["how"] == WAITS_IN else LastLine(last, works=where)
 
 
 def _drop_ended_attempts(lines: Sequence[LogLine]) -> Sequence[LogLine]:

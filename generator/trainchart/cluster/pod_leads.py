@@ -120,15 +120,13 @@ def _name_host_port(report: Report, seen: Snapshot) -> Iterator[str]:
         if named
         else f"a port that the program needs{f' (the ports of the chart are {own})' if own else ''}"
     )
-    setting = ports[named[0]] if named else "port (service.port sets TensorFlow's)"
     node = last.node or "its node"
     listing = (
         f" (to list the node's pods: kubectl get pods -A --field-selector spec.nodeName={node})" if last.node else ""
     )
     yield (
         f"{last.pod} uses the network of its node{f' {last.node}' if last.node else ''} (hostNetwork), where another "
-        f"process or pod already uses {words}: `ss -ltnp` on {node} shows which one{listing}. Choose another {setting}"
-        ", or stop the process that uses it."
+        f"process or pod already uses {words}: `ss -ltnp` on {node} shows which one{listing}."
     )
 
 

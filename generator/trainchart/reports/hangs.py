@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import CLUSTER, FROM_RECORD, SILENT_SECONDS, Report, TrainingKey
 from trainchart_runtime.cluster import CHIEF, WORKER
-from trainchart_runtime.contract import COMPONENT_LABEL, HALTED, INSTANCE_LABEL, NAME_LABEL, PEER_REFUSES
+from trainchart_runtime.contract import COMPONENT_LABEL, HALTED, INSTANCE_LABEL, NAME_LABEL, PEER_REFUSES, UNREAD_PIPE
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 
@@ -23,27 +24,47 @@ _ALONE = (
     "its program hangs: it waits for a process or thread of its own that has ended or waits too, or for storage or a "
     "service that does not answer (trainchart logs {})"
 )
-_OF_WAITS = (
-    (
+
+
+class _Wait(NamedTuple):
+    """What a program waits for, by a pattern of the place."""
+
+    place: str
+    advice: str
+    is_forever: bool = False
+    """It is no pause of evaluating or saving, and a restart comes to it again."""
+
+
+_WAITS = (
+    _Wait(
         r"_shutdown: its main",
-        "its main thread has ended, perhaps because training is done, and another thread keeps the process alive: end "
+        "its main thread has ended, perhaps because training is done, and another thread keeps the process alive. End "
         "that thread when training ends, or make it a daemon thread",
+        is_forever=True,
     ),
-    (
+    _Wait(
+        UNREAD_PIPE,
+        "it waits for a process that it started, and that process waits until its output is read: read the output "
+        "while the process runs (Popen.communicate)",
+        is_forever=True,
+    ),
+    _Wait(
         r"subprocess\.py|popen_fork\.py|popen_spawn_posix\.py",
         "it waits for a process that it started. If that process writes to a pipe that the program does not read, both "
         "wait: read the output while the process runs (Popen.communicate)",
     ),
-    (
+    _Wait(
         r"socket\.py|ssl\.py|http/client\.py|urllib|requests/",
         "it waits for an answer over the network: give the call a timeout",
     ),
-    (
+    _Wait(
         r"queue\.py|threading\.py|multiprocessing/",
         "it waits for another of its threads or processes, which has ended or waits too",
     ),
 )
-"""Pattern of where a program waits → what that means."""
+_IDLE = "{} printed nothing, made no step and used hardly any CPU time for minutes:"
+_BUSY = "{} printed nothing and made no step for minutes, but used CPU time:"
+_LOOP = "an endless loop, or data of which a filter lets nothing pass"
 _WATCHED = "run.noProgressTimeout restarts such a run."
 _UNWATCHED = "run.noProgressTimeout does not end it, because it counts from the first step that a pod reports."
 _TASKS_SHOWN = 8
@@ -72,7 +93,14 @@ def advise_on_hang(report: Report) -> Iterator[str]:
         unless = "it is not evaluating or saving"
     noted = ", and the notes below do not explain it" if report.remarks else ""
     is_alone = sum(role.wanted for role in report.roles) == 1
-    words = _read_stacks(report) or (_ALONE if is_alone else _IN_STEP if report.remarks else _IN_STEP + _PERHAPS)
+    wait = _find_wait(report)
+    if wait and wait.is_forever:
+        words = _describe_wait(report, wait)
+        yield f"{words[0].upper()}{words[1:]}."
+        return
+    words = _describe_wait(report, wait) or (
+        _ALONE if is_alone else _IN_STEP if report.remarks else _IN_STEP + _PERHAPS
+    )
     again = f" Once that is fixed: trainchart rerun {report.address}" if is_new and report.origin == CLUSTER else ""
     yield f"If {unless}{noted}, {words.format(report.address)}. {_UNWATCHED if is_new else _WATCHED}{again}"
 
@@ -122,11 +150,12 @@ def show_last_lines(report: Report) -> Iterator[str]:
     is_young = report.awaits_first_step and not report.seems_to_hang
     yield from () if is_young else _explain_unwatched(report)
     yield "The last line of each pod:"
-    width = max(len(line.label) for line in (*report.last_lines, *report.waits))
+    width = max(len(line.label) for line in (*report.last_lines, *report.waits, *report.works))
     yield from (show_line(line, width) for line in report.last_lines)
-    if report.waits:
-        yield "These programs have printed nothing, made no step and used hardly any CPU time for minutes:"
-        yield from (show_line(line, width) for line in report.waits)
+    for lines, what in ((report.waits, _IDLE), (report.works, _BUSY)):
+        if lines:
+            yield what.format("This program has" if len(lines) == 1 else "These programs have")
+            yield from (show_line(line, width) for line in lines)
     suspected = list(_explain_suspects(report))
     yield from suspected
     yield from () if suspected or is_young else _find_odd_one_out(report)
@@ -161,15 +190,25 @@ def _read_controller(key: TrainingKey) -> str:
     return f"kubectl logs -n {key.namespace} -l {chosen} --tail=-1"
 
 
-def _read_stacks(report: Report) -> str:
+def _find_wait(report: Report) -> _Wait | None:
+    """Return what the program waits for that the others wait for; without such a one, what the first waits for."""
+    suspects, places = _find_suspects(report), {each.label: each.text for each in report.waits}
+    chosen = [places[label] for label in suspects or places if label in places]
+    return next((wait for wait in _WAITS for place in chosen if re.search(wait.place, place)), None)
+
+
+def _describe_wait(report: Report, wait: _Wait | None) -> str:
     """Return what hangs as far as the stacks of the programs tell; "" where they do not."""
-    suspects, waits = _find_suspects(report), {each.label: each.text for each in report.waits}
-    places = [waits[label] for label in suspects or waits if label in waits]
-    advice = next((advice for pattern, advice in _OF_WAITS for place in places if re.search(pattern, place)), "")
-    if suspects and not places:
-        return f"{list_names(suspects)} may be in an endless loop, and the others wait for that: see below"
+    suspects = _find_suspects(report)
+    names, advice = list_names(suspects), wait.advice if wait else ""
+    if suspects and not any(each.label in suspects for each in report.waits):
+        is_busy = any(each.label in suspects for each in report.works)
+        how = f"computes without a step: {_LOOP} (see below)" if is_busy else "may be in an endless loop: see below"
+        return f"the other tasks wait for {names}, which {how}"
     if suspects:
-        return f"the others wait for {list_names(suspects)}, as the list below suggests{advice and f': {advice}'}"
+        return f"the other tasks wait for {names}, as the list below suggests{advice and f': {advice}'}"
+    if report.works and not report.waits:
+        return f"its program computes without a step: {_LOOP} (see below)"
     return advice and f"its program hangs: {advice}"
 
 
@@ -184,7 +223,8 @@ def _explain_suspects(report: Report) -> Iterator[str]:
         stacks = f"trainchart logs {report.address} --pod {suspects[0]}"
         yield f"Waiting outside TensorFlow: {names}. {others} Stacks of the threads of {suspects[0]}: {stacks}"
     else:
-        yield f"Not waiting, as far as is known: {names}. {others}"
+        is_busy = all(label in {each.label for each in report.works} for label in suspects)
+        yield f"{'Busy' if is_busy else 'Not waiting, as far as is known'}: {names}. {others}"
 
 
 def _find_suspects(report: Report) -> list[str]:

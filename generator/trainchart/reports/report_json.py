@@ -62,6 +62,7 @@ def describe_report(report: Report) -> dict[str, Any]:
         ],
         "lastLines": _describe_lines(report.last_lines),
         "waits": _describe_lines(report.waits),
+        "works": _describe_lines(report.works),
         "warnings": _describe_lines(report.warnings),
         "logGaps": list(report.log_gaps),
         "remarks": list(report.remarks),

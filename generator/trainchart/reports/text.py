@@ -309,8 +309,8 @@ def setback_lines(setbacks: Sequence[Setback]) -> Iterator[str]:
     """Yield which steps were lost, and what would have kept them."""
     for each in setbacks:
         yield (
-            f"{describe_time(each.at)}: attempt {each.attempt} continued from about step {each.resumed}, though "
-            f"{each.pod} had been at step {each.reached}: about {each.reached - each.resumed} steps were lost."
+            f"{describe_time(each.at)}: attempt {each.attempt} continued from step {each.resumed} or before, though "
+            f"{each.pod} had reported step {each.reached}: at least {each.reached - each.resumed} steps were lost."
         )
         if each.end == KILLED:
             role = each.pod.rpartition("-")[0].rpartition("-")[2]

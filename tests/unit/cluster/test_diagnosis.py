@@ -37,7 +37,7 @@ from trainchart.reports.report_json import describe_report
 from trainchart.reports.text import describe_time, list_lines, status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
-from trainchart_runtime.contract import HALTED
+from trainchart_runtime.contract import HALTED, UNREAD_PIPE
 
 KEY = TrainingKey(NAMESPACE, "exp1", "mnist")
 PODS_HIDDEN = Unreadable("pods", "forbidden", "User may not")
@@ -408,7 +408,7 @@ def test_task_that_waits_outside_tensorflow_is_suspected(waits: dict[str, str], 
     assert f"  {stamp(NOW)}  worker-0  {waits['worker-0']}" in told[told.index(head) + 1 :]
     found = [line for line in told if "wait in TensorFlow, as for a peer" in line]
     assert [line.startswith(words or "-") for line in found] == [True] * (words is not None)
-    assert any(" the others wait for " in line and "hangs" not in line for line in told) == bool(words)
+    assert any(" the other tasks wait for " in line and "hangs" not in line for line in told) == bool(words)
 
 
 @pytest.mark.parametrize(
@@ -417,10 +417,6 @@ def test_task_that_waits_outside_tensorflow_is_suspected(waits: dict[str, str], 
         (
             "wait (subprocess.py:1264), called from main (/app/train.py:9)",
             "it waits for a process that it started.",
-        ),
-        (
-            "_shutdown: its main thread has ended, and it waits for others",
-            "its main thread has ended, perhaps",
         ),
         ("readinto (socket.py:708), called from main (/app/train.py:9)", "it waits for an answer over the network: "),
         (_OWN, "it waits for another of its threads or processes, which has ended or waits too. "),
@@ -433,6 +429,45 @@ def test_where_a_program_waits_says_what_for(place: str, words: str | None) -> N
     lines, waits = ((LogLine(stamp(NOW), "worker-0", text),) for text in ("step 33", place))
     told = " ".join(why_lines(dataclasses.replace(report, last_lines=lines, waits=waits)))
     assert (f" its program hangs: {words}" in told) == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("place", "begin"),
+    [
+        ("_shutdown: its main thread has ended; another thread is in serve (a.py:1)", "Its program hangs: its main "),
+        (f"wait (subprocess.py:1264); its process 9 (score.py) {UNREAD_PIPE}", "Its program hangs: it waits for a "),
+    ],
+)
+def test_wait_that_a_restart_comes_to_again_is_plain(place: str, begin: str) -> None:
+    progress = {"attempt": 1, "step": 33, "bestStep": 33, "at": NOW - 840}
+    report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
+    lines, waits = ((LogLine(stamp(NOW), "worker-0", text),) for text in ("step 33", place))
+    told = why_lines(dataclasses.replace(report, last_lines=lines, waits=waits))
+    assert any(line.startswith(begin) for line in told)
+    assert "run.noProgressTimeout" not in " ".join(told)
+
+
+def test_task_that_computes_while_others_wait_is_named() -> None:
+    progress = {"attempt": 1, "step": 33, "bestStep": 33, "at": NOW - 840}
+    report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
+    lines = tuple(LogLine(stamp(NOW - 700), label, "step 33") for label in ("chief-0", "worker-0", "worker-1"))
+    waits = tuple(LogLine(stamp(NOW), label, _PEER) for label in ("chief-0", "worker-0"))
+    works = (LogLine(stamp(NOW), "worker-1", "get_next (/app/train.py:32)"),)
+    told = why_lines(dataclasses.replace(report, last_lines=lines, waits=waits, works=works))
+    assert any(
+        "the other tasks wait for worker-1, which computes without a step: an endless loop" in line for line in told
+    )
+    head = "This program has printed nothing and made no step for minutes, but used CPU time:"
+    assert told[told.index(head) + 1] == f"  {stamp(NOW)}  worker-1  get_next (/app/train.py:32)"
+    assert "Busy: worker-1. The others wait in TensorFlow, as for a peer: check worker-1 first." in told
+
+
+def test_only_program_that_computes_without_a_step_may_loop() -> None:
+    progress = {"attempt": 1, "step": 33, "bestStep": 33, "at": NOW - 840}
+    report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
+    lines, works = ((LogLine(stamp(NOW), "worker-0", text),) for text in ("step 33", "f (/app/train.py:32)"))
+    told = " ".join(why_lines(dataclasses.replace(report, last_lines=lines, works=works)))
+    assert "its program computes without a step: an endless loop, or data of which a filter lets nothing pass" in told
 
 
 def test_program_that_is_halted_is_told_first() -> None:

@@ -82,8 +82,8 @@ def test_pod_that_is_counted_but_gone_leads_why() -> None:
     assert f"Not every pod is running yet: worker lacks 1 pod. The notes below may explain it: {IDLE}\n" in text
     assert (
         f"note: {IDLE}: the StatefulSet exp1-mnist-worker reports 2 pods in its status, but 1 exists, since "
-        f"2027-01-15 07:54:00 UTC (for 6 min). Its controllers (kube-controller-manager in the control plane) are not "
-        "working, so nothing creates the pod, and other workloads" in text
+        f"2027-01-15 07:54:00 UTC (for 6 min). Kubernetes' controllers (kube-controller-manager in the control plane) "
+        "are not working, so nothing creates the pod, and other workloads" in text
     )
     assert "administrators must check kube-controller-manager" in text
     assert f"→ {BY_SET}\n" not in text and "→ the StatefulSet has not recreated the pod yet" in text

@@ -5,12 +5,14 @@ Programs of training images write them at a signal (trainchart_stacks); others c
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import signal
 import time
 from typing import Iterable, Iterator, List, NamedTuple, Sequence
 
+from trainchart_runtime import contract
 from trainchart_runtime.log_text import shorten
 
 _FILE = "/memfd:trainchart-stacks"
@@ -28,6 +30,7 @@ _PACKAGES = "-packages/"
 _STANDARD = re.compile(r"/lib(64)?/python[\d.]+/|^<frozen |/opt/trainchart/python/")
 _OTHERS_SHOWN = 2
 _WORDS_LIMIT = 400
+_NAME_LIMIT = 80
 
 
 class Frame(NamedTuple):
@@ -110,9 +113,11 @@ def describe_stacks(lines: Sequence[str]) -> str:
     threads = [each for each in _parse(lines) if each]
     if not threads:
         return ""
-    own = [words for each in reversed(threads[:-1]) if (words := _describe_thread(each, is_main=False))]
+    main = _describe_thread(threads[-1], is_main=True)
+    describe = _describe_target if main.startswith(_SHUTDOWN) else functools.partial(_describe_thread, is_main=False)
+    own = [words for each in reversed(threads[:-1]) if (words := describe(each))]
     others = "".join(f"; another thread is in {words}" for words in list(dict.fromkeys(own))[:_OTHERS_SHOWN])
-    return shorten(_describe_thread(threads[-1], is_main=True) + others, _WORDS_LIMIT)
+    return shorten(main + others, _WORDS_LIMIT)
 
 
 def _parse(lines: Sequence[str]) -> List[List[Frame]]:
@@ -133,6 +138,30 @@ def _describe_thread(frames: Sequence[Frame], *, is_main: bool) -> str:
     if own is None:
         return "".join(_describe_frames(frames[:1])) if is_main else ""
     return ", called from ".join(_describe_frames(dict.fromkeys((frames[0], own))))
+
+
+def _describe_target(frames: Sequence[Frame]) -> str:
+    """Return what a thread was started for: its first call outside of Python's module for threads."""
+    called = [frame for frame in frames if os.path.basename(frame.file) != "threading.py"]
+    return "".join(_describe_frames(called[-1:]))
+
+
+def describe_unread_pipe(group: int) -> str:
+    """Return which process of a program waits in a write to a pipe that is full; "" where none does."""
+    for pid in find_group(group):
+        try:
+            with open(f"/proc/{pid}/wchan", encoding="ascii", errors="replace") as file:
+                if pid == group or "pipe_write" not in file.read():
+                    continue
+            with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+                words = file.read().split("\0")
+        except OSError:
+            continue
+        # Other arguments may be anything, passwords too.
+        script = [word for word in words[1:] if word.endswith(".py")]
+        name = shorten(" ".join(map(os.path.basename, [*words[:1], *script[:1]])), _NAME_LIMIT)
+        return f"; its process {pid} ({name}) {contract.UNREAD_PIPE}"
+    return ""
 
 
 def _describe_frames(frames: Iterable[Frame]) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 A hang shows in no status: the process is there. Nothing printed, no step and hardly any CPU time for minutes is no
 proof, so nothing is ended for it (that is run.noProgressTimeout's). But which task waits where is what tells a
-deadlock from a wait for a peer.
+deadlock from a wait for a peer. A program that computes for minutes without output or a step may be in an endless loop:
+where it is then is said, too.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import time
 from typing import Any, Callable, Optional, Tuple
 
 from trainchart_launcher.console import print_line
-from trainchart_launcher.stacks import describe_stacks, find_group, read_process, read_stacks
+from trainchart_launcher.stacks import describe_stacks, describe_unread_pipe, find_group, read_process, read_stacks
 from trainchart_runtime import contract
 from trainchart_runtime.cluster import CHIEF, WORKER, Task
 
 _QUIET_SECONDS = 150.0
 """Less than after what time `why` takes a run for one that hangs."""
+_BUSY_TIMES = 1.5
+"""How many times as long a program may compute: it may load or compile."""
 _PAUSE_SECONDS = 10.0
 _BUSY_CORES = 0.05
 """TensorFlow's threads that wait for a peer use about a hundredth."""
@@ -52,20 +55,23 @@ class StandstillWatch:
 
     def _watch(self) -> None:
         pause = min(_PAUSE_SECONDS, self._quiet_seconds / 5)
-        seen, since, used, looked_at, is_told = self._look(), time.monotonic(), 0.0, time.monotonic(), False
+        seen, changed, since = self._look(), time.monotonic(), time.monotonic()
+        used, looked_at, waits_told, works_told = 0.0, time.monotonic(), False, False
         while not self._over.wait(pause):
             found, now = self._look(), time.monotonic()
             busy = self._read_cpu_seconds()
             is_busy = busy - used > _BUSY_CORES * (now - looked_at)
             used, looked_at = busy, now
             if found != seen:
-                seen, since, is_told = found, now, False
-            elif is_busy:
-                since = now
-            elif not is_told and now - since >= self._quiet_seconds:
-                is_told = self._tell(now - since)
+                seen, changed, since, waits_told, works_told = found, now, now, False, False
+                continue
+            since = now if is_busy else since
+            if not waits_told and now - since >= self._quiet_seconds:
+                waits_told = self._tell_wait(now - since)
+            elif is_busy and not works_told and now - changed >= _BUSY_TIMES * self._quiet_seconds:
+                works_told = self._tell_work(now - changed)
 
-    def _tell(self, seconds: float) -> bool:
+    def _tell_wait(self, seconds: float) -> bool:
         """Print where the program waits; return whether that could be found out, or never will."""
         state = (read_process(self._group) or [""])[0]
         if state in _STOPPED:
@@ -77,7 +83,14 @@ class StandstillWatch:
             for line in list(filter(None, lines))[-_LINES_SHOWN:]:
                 print_line(f"{contract.STACK_LINE}{line}")
             words = f"no output, no step and hardly any CPU time for {seconds:.0f} s"
-            print_line(f"{self._task}: {words}{contract.WAITS_IN}{where}")
+            print_line(f"{self._task}: {words}{contract.WAITS_IN}{where}{describe_unread_pipe(self._group)}")
+        return True
+
+    def _tell_work(self, seconds: float) -> bool:
+        """Print in one line where the program computes, since it may well be about to make a step; return True."""
+        where = describe_stacks(read_stacks(self._group))
+        if where and not self._over.is_set():
+            print_line(f"{self._task}: no output and no step for {seconds:.0f} s{contract.WORKS_IN}{where}")
         return True
 
     def _look(self) -> Tuple[int, Optional[Any]]:

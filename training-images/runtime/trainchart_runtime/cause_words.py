@@ -19,7 +19,7 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
             r"\binotify (instance|watch) limit reached"
             r"|\binotify_(init1?|add_watch)\b.*(Too many open files|No space left on device)"
         ),
-        causes.MACHINE_LIMIT,
+        causes.FILE_WATCHES,
     ),
     (re.compile(r"No space left on device|Disk quota exceeded|\bENOSPC\b"), causes.DISK_FULL),
     (

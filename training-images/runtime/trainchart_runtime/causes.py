@@ -128,13 +128,17 @@ BUS_ERROR = Cause(
 )
 MACHINE_LIMIT = Cause(
     "machine-limit",
-    "The program reached a limit of the machine or the container on threads, processes, open files or file "
-    "watches (inotify).",
+    "The program has reached a limit of the machine or the container on threads, processes or open files.",
     "Raise the limit (ulimit -u, ulimit -n; in a cluster, the kubelet's podPidsLimit), or let the program start fewer "
-    "threads (TF_NUM_INTRAOP_THREADS, num_parallel_calls, workers of a data loader). For inotify, close file watchers "
-    "that are no longer needed, or ask the node's administrator to raise fs.inotify.max_user_instances (instance "
-    "limit) or fs.inotify.max_user_watches (watch limit) with sysctl. All processes of one user on the node share "
-    "these limits.",
+    "threads (TF_NUM_INTRAOP_THREADS, num_parallel_calls, workers of a data loader).",
+    RESTART_IN_PLACE,
+)
+FILE_WATCHES = Cause(
+    "file-watches",
+    "The program has reached the node's limit on file watches (inotify).",
+    "If it fails after about the same number of steps each time, it does not close its file watchers. Otherwise ask "
+    "the node's administrator to raise fs.inotify.max_user_instances (instance limit) or fs.inotify.max_user_watches "
+    "(watch limit) with sysctl: all processes of one user on the node share these limits.",
     RESTART_IN_PLACE,
 )
 OPEN_FILES = Cause(
@@ -316,7 +320,7 @@ STOPPED = Cause(
 PORT_IN_USE = Cause(
     "port-in-use",
     "A port that is needed is already in use.",
-    "Let only one process listen on it, or choose another port (service.port, hostPort).",
+    "Let only one process listen on that port, or choose another one (service.port, hostPort).",
     RESTART_IN_PLACE,
 )
 
