@@ -98,6 +98,11 @@ BUSY = "BlockingIOError: [Errno 11] Resource temporarily unavailable"
 HDF5 = "unable to lock file, errno = 11, error message = 'Resource temporarily unavailable')"
 FORK = '  File "/lib/python3.11/subprocess.py", line 1885, in _execute_child\n    self.pid = _fork_exec(\n'
 FLOCK = '  File "/app/save.py", line 9, in save\n    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n'
+REFUSED = "[Errno 111] Connection refused"
+MAX_RETRIES = (
+    "requests.exceptions.ConnectionError: HTTPConnectionPool(host='a', port=80): Max retries exceeded with url: /b "
+    "(Caused by NewConnectionError('<urllib3.connection.HTTPConnection object>: Failed to establish a new connection:"
+)
 OPEN_FILES = "[Errno 24] Too many open files"
 ALL = "ModuleNotFoundError: No module named "
 
@@ -232,6 +237,14 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("service-unreachable", 1, HEAD + "ConnectionRefusedError: [Errno 111] Connection refused", "ConnectionRef"),
         ("service-unreachable", 1, HEAD + "TimeoutError: timed out", "TimeoutError: timed out"),
         ("service-unreachable", 1, HEAD + "TimeoutError: [Errno 110] Connection timed out", "TimeoutError: [Errno"),
+        ("service-unreachable", 1, HEAD + "urllib.error.URLError: <urlopen error timed out>", "urllib.error.URLError"),
+        ("service-unreachable", 1, HEAD + f"urllib.error.URLError: <urlopen error {REFUSED}>", "urllib.error.URLError"),
+        ("service-unreachable", 1, HEAD + "urllib.error.URLError: <urlopen error [Errno 113] No route to host>", "url"),
+        ("service-unreachable", 1, HEAD + f"{MAX_RETRIES} [Errno 111] Connection refused'))", "requests.exceptions"),
+        ("service-unreachable", 1, HEAD + "requests.exceptions.ReadTimeout: host='a': Read timed out.", "requests.exc"),
+        ("download-failed", 1, HEAD + f"{MAX_RETRIES} [Errno -2] Name or service not known'))", "requests.exceptions"),
+        ("download-failed", 1, HEAD + "Exception: URL fetch failure on https://a/b: None -- timed out", "Exception"),
+        ("download-failed", 1, HEAD + "a.DownloadError: Failed to get url https://a/b: timed out", "a.DownloadError"),
         ("program-error", 1, HEAD + "TimeoutError", "TimeoutError"),
         ("program-error", 1, HEAD + "ValueError: expected 401 classes, token 403 is unknown", "ValueError"),
         ("access-refused", 1, HEAD + "botocore.exceptions.ClientError: An error occurred (AccessDenied)", "botocore"),

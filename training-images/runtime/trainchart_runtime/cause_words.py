@@ -78,6 +78,14 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         ),
         causes.STORAGE_FAILED,
     ),
+    # Libraries for all kinds of requests: these may have been of a service, and say nothing of a download.
+    (
+        re.compile(
+            r"\bURLError: <urlopen error (\[Errno (101|110|111|113)\]|.*timed out)"
+            r"|^requests\.exceptions\.\w+: .*(\[Errno (101|110|111|113)\]|timed out)"
+        ),
+        causes.SERVICE_UNREACHABLE,
+    ),
     (
         re.compile(
             r"URL fetch failure on|\burllib\.error\.(URL|HTTP|ContentTooShort)Error\b|Max retries exceeded with url"

@@ -56,7 +56,9 @@ SERVICE_UNREACHABLE = Cause(
     "Nothing answered at the address of a service or of another task that the program called.",
     "Check which address the program calls, and whether the server there is running: a name may stand for an old "
     "address (hostAliases in the values, which override DNS; a variable in `env`). If it is running, a NetworkPolicy, "
-    "a firewall or a missing route keeps this pod from reaching it.",
+    "a firewall, a missing route or a failed kube-proxy on the node keeps this pod from reaching it. A server outside "
+    "the cluster may need a proxy in `env` (http_proxy, https_proxy); a file that the program downloads there can be "
+    "put into the image or a volume instead.",
     RESTART_IN_PLACE,
 )
 CERTIFICATE_REFUSED = Cause(
