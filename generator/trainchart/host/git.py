@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainchart.host.files import READ_LIMIT
-from trainchart.host.git_pipes import refuse_git_pipes
+from trainchart.host.git_pipes import find_git_directory, read_small_file, refuse_git_pipes
 
 _TIMEOUT_SECONDS = 30.0
 _PIECE = 2**16
@@ -31,10 +31,10 @@ _MEMORY_LIMIT = 2 * 1024**3
 """Bytes that git may need: of a few packed ones, it makes gigabytes."""
 _COMMITS_SEARCHED = 20
 """Of one file, for a content of it."""
-_BORROWED = ("refs", "packed-refs", "shallow", "info/exclude")
+_BORROWED = ("refs", "reftable", "packed-refs", "shallow", "info/exclude")
 """What a git directory of our own takes from the real one beside objects and index: data that names no program."""
-_SETTINGS = r"^core\.(filemode|symlinks|ignorecase|autocrlf|eol)$"
-"""Settings of a repository without which unchanged files look changed. None of them can name a program."""
+_SETTINGS = r"^(core\.(filemode|symlinks|ignorecase|autocrlf|eol)|extensions\.(objectformat|refstorage))$"
+"""How a repository is stored, and without what unchanged files look changed. None of them can name a program."""
 _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",  # status writes no index, and so runs no hook after it
     "GIT_ALLOW_PROTOCOL": "none",  # nothing is fetched, also for objects that a partial clone lacks
@@ -84,8 +84,8 @@ def read_commit(folder: Path, *, without: Iterable[Path] = ()) -> CommitInfo | N
         if repository is None:
             return None
         # The last commit of the folder, not of the repository: an unrelated commit must not change the archive.
-        # A user's log.showSignature would put what gpg says before it.
-        shown = repository.run(folder, "log", "-1", "--no-show-signature", "--format=%H %ct", "--", ".")
+        # A user's log.showSignature would put what gpg says before it; a .mailmap may be a pipe.
+        shown = repository.run(folder, "log", "-1", "--no-show-signature", "--no-mailmap", "--format=%H %ct", "--", ".")
         commit, _, epoch = (shown or "").partition(" ")
         if not (epoch.isascii() and epoch.isdecimal()):  # a commit may state no time
             return None
@@ -148,45 +148,36 @@ def _open_repository(folder: Path) -> Iterator[_Repository | None]:
     if work_tree is None:
         yield None
         return
-    refuse_git_pipes(work_tree, inside)
-    names = ("index", "objects", *_BORROWED)
-    real = ("-C", str(work_tree), "--git-dir", ".git", "--work-tree", ".")
-    asked = [word for name in names for word in ("--git-path", name)]
-    # rev-parse and config read a repository without looking into its index or objects: they start no program.
-    lines = (_run_git((*real, "rev-parse", "--show-object-format", "HEAD", *asked), {}) or "").split("\n")
-    if len(lines) != 2 + len(names):  # no commit yet, or a path with a line break
+    own, shared = find_git_directory(work_tree)
+    refuse_git_pipes(work_tree, inside, own, shared)
+    head = read_small_file(own / "HEAD")
+    if not head:
         yield None
         return
-    object_format, head, *paths = lines
-    places = {name: work_tree / path for name, path in zip(names, paths, strict=True)}
-    settings = _run_git((*real, "config", "--local", "--no-includes", "--null", "--get-regexp", _SETTINGS), {}) or ""
     with tempfile.TemporaryDirectory(prefix="trainchart-git-") as made:
         shadow = Path(made)
         (shadow / "info").mkdir()
-        (shadow / "HEAD").write_text(f"{head}\n")
+        (shadow / "HEAD").write_bytes(head)
         # Filters of the user's own may take programs from the folder that git works in. Nothing overrides this file.
         (shadow / "info" / "attributes").write_text("* -filter\n")
-        (shadow / "config").write_text(_write_config(object_format, settings))
+        # Of that file alone: git would read what it includes, however long that takes.
+        asked = ("--file", str(shared / "config"), "--no-includes", "--null", "--get-regexp", _SETTINGS)
+        (shadow / "config").write_text(_write_config(_run_git(("--git-dir", made, "config", *asked), {}) or ""))
         for name in _BORROWED:
-            if places[name].exists():
-                (shadow / name).symlink_to(places[name])
-        borrowed = {"GIT_OBJECT_DIRECTORY": str(places["objects"]), "GIT_INDEX_FILE": str(places["index"])}
+            if (shared / name).exists():
+                (shadow / name).symlink_to(shared / name)
+        borrowed = {"GIT_OBJECT_DIRECTORY": str(shared / "objects"), "GIT_INDEX_FILE": str(own / "index")}
         yield _Repository(shadow, work_tree, borrowed)
 
 
-def _write_config(object_format: str, settings: str) -> str:
+def _write_config(settings: str) -> str:
     """Return the configuration of a git directory of our own; `settings` is what git prints with --null."""
     # A value may hold line breaks, behind which it could look like a setting of another name.
-    pairs = (setting.partition("\n") for setting in settings.split("\0"))
-    core = [f"{key.removeprefix('core.')} = {value}" for key, _, value in pairs if value.isalnum()]
-    lines = (
-        "[core]",
-        "repositoryformatversion = 1",
-        "fsmonitor = false",
-        *core,
-        "[extensions]",
-        f"objectformat = {object_format}",
-    )
+    pairs = [setting.partition("\n") for setting in settings.split("\0")]
+    lines = ["[core]", "repositoryformatversion = 1", "fsmonitor = false"]
+    for key, _, value in pairs:
+        section, _, name = key.partition(".")
+        lines += [f"[{section}]", f"{name} = {value}"] if value.isalnum() else []
     return "\n".join(lines) + "\n"
 
 

@@ -16,44 +16,67 @@ from trainchart.errors import ToolError
 from trainchart.host.files import TREE_LIMIT, read_bytes
 from trainchart.host.trees import walk
 
-_POINTER_LIMIT = 2**16
-"""Bytes of `.git` where it is a file, and of `commondir`; both hold one path."""
+_SMALL = 2**16
+"""Bytes of a file that holds a path or the name of a branch."""
+_ALTERNATES = 100
+"""Other folders of objects that are searched."""
 _PARTS = ("info", "refs", "reftable", "objects/info", "objects/pack", "objects")
 """Folders of a git directory that are read with all below them, large ones last."""
 _NAMES = (".gitignore", ".gitattributes", ".gitmodules")
 """What git reads from the folders of a work tree."""
 
 
-def refuse_git_pipes(work_tree: Path, folder: Path) -> None:
+def find_git_directory(work_tree: Path) -> tuple[Path, Path]:
+    """Return the git directory of a work tree, and the one that it shares with other work trees, often the same.
+
+    Raises ToolError for a pipe or a device in the place of a file that says where they are.
+    """
+    own = work_tree / ".git"
+    _refuse_special(str(own))
+    if pointer := _read_path(own):
+        own = work_tree / pointer.removeprefix("gitdir:").strip()
+    _refuse_special(str(own / "commondir"))
+    return own, own / _read_path(own / "commondir")
+
+
+def refuse_git_pipes(work_tree: Path, folder: Path, *directories: Path) -> None:
     """Raise ToolError for a pipe or a device that git would read to tell what has changed in `folder`."""
-    for place in _find_git_directories(work_tree):
+    for place in dict.fromkeys(directories):
         _refuse_below(place, deep=False)
         for part in _PARTS:
             _refuse_below(place / part, deep=True)
     for path in _list_settings(work_tree, folder):
         _refuse_special(path)
+    _refuse_in_alternates(directories[-1] / "objects")
 
 
-def _find_git_directories(work_tree: Path) -> Iterator[Path]:
-    """Yield the git directory of a work tree, and the one that it shares with other work trees."""
-    place = work_tree / ".git"
-    _refuse_special(str(place))
-    if pointer := _read_pointer(place):
-        place = work_tree / pointer.removeprefix("gitdir:").strip()
-    yield place
-    shared = place / "commondir"
-    _refuse_special(str(shared))
-    if pointer := _read_pointer(shared):
-        yield place / pointer
+def read_small_file(path: Path) -> bytes:
+    """Return what a file holds; nothing where it cannot be read or is not small."""
+    with suppress(ToolError):
+        return read_bytes(path, limit=_SMALL)
+    return b""
 
 
-def _read_pointer(path: Path) -> str:
+def _read_path(path: Path) -> str:
     """Return the path that a file holds; empty where git finds none in it either."""
-    try:
-        pointer = os.fsdecode(read_bytes(path, limit=_POINTER_LIMIT)).strip()
-    except ToolError:
-        return ""
+    pointer = os.fsdecode(read_small_file(path)).strip()
     return "" if "\0" in pointer else pointer
+
+
+def _refuse_in_alternates(objects: Path) -> None:
+    """Raise ToolError for a pipe in the folders that `objects` borrows from, and in those that they borrow from."""
+    found = [objects]
+    for place in found:
+        if place != objects:
+            _refuse_below(place, deep=True)
+        lines = read_small_file(place / "info" / "alternates").splitlines()
+        for line in lines[: _ALTERNATES - len(found)]:
+            if line.startswith(b'"'):  # quoted as in C
+                with suppress(UnicodeError):
+                    line = line.strip(b'"').decode("unicode_escape").encode("latin-1")
+            borrowed = Path(os.path.normpath(place.resolve() / os.fsdecode(line)))
+            if not line.startswith(b"#") and borrowed not in found and b"\0" not in line:
+                found.append(borrowed)
 
 
 def _refuse_below(folder: Path, *, deep: bool) -> None:

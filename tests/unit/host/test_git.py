@@ -366,6 +366,48 @@ def test_pipes_of_a_worktree_and_behind_links_are_refused(tmp_path: Path) -> Non
     assert read_commit(second) is not None
 
 
+@pytest.mark.parametrize(
+    "key", ["include.path", "includeIf.gitdir:**.path", "core.excludesFile", "core.attributesFile"]
+)
+def test_no_file_that_a_git_configuration_names_is_read(key: str, tmp_path: Path) -> None:
+    chart, pipe = tmp_path / "chart", tmp_path / "pipe"
+    chart.mkdir()
+    make_repository(chart)
+    commit = git(chart, "rev-parse", "HEAD")
+    git(chart, "config", key, str(pipe))
+    os.mkfifo(pipe)
+    began = time.monotonic()
+    found = read_commit(chart)
+    assert (found and found.commit, describe_commit(chart)) == (commit, commit[:7])
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("name", ["info/alternates", "pack/pack-1.idx", "ab/cd"])
+@pytest.mark.parametrize("quoting", ["{}", '"{}"', '"\\057{}"', "../../../outer"])
+def test_pipes_in_borrowed_objects_are_refused(quoting: str, name: str, tmp_path: Path) -> None:
+    chart = tmp_path / "chart"
+    chart.mkdir()
+    make_repository(chart)
+    outer, inner = tmp_path / "outer", tmp_path / "inner"
+    for place, lends in ((chart / ".git/objects", quoting.format(outer)), (outer, str(inner))):
+        (place / "info").mkdir(parents=True, exist_ok=True)
+        (place / "info" / "alternates").write_text(f"# lent\n{lends}\n")
+    (inner / name).parent.mkdir(parents=True)
+    os.mkfifo(inner / name)
+    began = time.monotonic()
+    with pytest.raises(ToolError, match=f"{name} is neither a file nor a folder"):
+        read_commit(chart)
+    assert time.monotonic() - began < 5
+
+
+def test_a_pipe_in_place_of_a_mailmap_is_not_read(tmp_path: Path) -> None:
+    make_repository(tmp_path)
+    os.mkfifo(tmp_path / ".mailmap")
+    began = time.monotonic()
+    assert read_commit(tmp_path) is not None
+    assert time.monotonic() - began < 5
+
+
 def test_other_pipes_sockets_and_links_of_a_repository_are_fine(tmp_path: Path) -> None:
     make_repository(tmp_path)
     os.mkfifo(tmp_path / "data")
