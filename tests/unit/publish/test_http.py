@@ -156,3 +156,30 @@ def test_an_index_that_names_an_address_that_is_no_text() -> None:
     store = WebDavStore(parse_location("https://r.example.com/charts"), client(lambda request: reply(200)))
     with pytest.raises(PublishError, match="not an address to fetch from"):
         store.read("https://r.example.com/\ud800.tgz")
+
+
+@pytest.mark.parametrize("place", ["http:///x.tgz", "https:///x.tgz", "http://", "http:x.tgz", "http://:80/x.tgz"])
+def test_an_index_that_names_an_address_without_a_host(place: str) -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(str(request.url))
+        return reply(200)
+
+    base = "http://r.example.com"
+    store = WebDavStore(parse_location(f"{base}/charts", plain_http=True), client(answer, base))
+    with pytest.raises(PublishError, match=f"cannot read {place} of {base}/charts: that is not an address"):
+        store.read(place)
+    assert asked == []
+
+
+def test_an_error_names_the_server_that_did_not_answer() -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("no such host")
+
+    with pytest.raises(RepositoryUnreachable, match=r"cannot read it: https://cdn\.example\.com: no such host"):
+        client(answer).send("GET", "https://me:secret@cdn.example.com/a?secret", what="read it")
+    with pytest.raises(RepositoryUnreachable, match=r"cannot read it: https://r\.example\.com: no such host"):
+        client(answer).send("GET", "https://r.example.com/a", what="read it")
+    with pytest.raises(RepositoryUnreachable, match=r"cannot read it: https://: it does not name a host"):
+        client(answer).send("GET", "https:///a", what="read it")

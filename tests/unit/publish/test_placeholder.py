@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import cast
-
 import pytest
 
 from trainchart.publish.io.http import HttpClient
@@ -18,5 +15,5 @@ from trainchart.publish.io.http import HttpClient
     ],
 )
 def test_unreachable_placeholder_is_named(base: str, hint: str) -> None:
-    client = cast(HttpClient, SimpleNamespace(base=base))
-    assert hint in HttpClient._unreachable(client, "read it", "no such host").hint
+    with HttpClient(base) as client:
+        assert hint in client._unreachable("read it", "no such host", f"{base}/v2/").hint

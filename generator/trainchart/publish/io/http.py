@@ -124,12 +124,14 @@ class HttpClient:
         try:
             auth = self._basic_auth(url) if with_password else None
             request = self._client.build_request(method, url, headers=dict(headers), content=body, files=files)
+            if not request.url.host:
+                raise httpx2.InvalidURL("it does not name a host")
             response, content = run_within(end - time.monotonic(), lambda: self._exchange(request, auth, what))
         except (httpx2.TimeoutException, TimeoutError) as error:
-            raise self._unreachable(what, "did not respond in time") from error
+            raise self._unreachable(what, "did not respond in time", url) from error
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, UnicodeError) as error:
             # UnicodeError: a name that no host can have.
-            raise self._unreachable(what, _shorten(str(error)) or type(error).__name__) from error
+            raise self._unreachable(what, _shorten(str(error)) or type(error).__name__, url) from error
         lowered = {key.lower(): value for key, value in response.headers.items()}
         return Answer(response.status_code, lowered, content, self.is_own(str(response.url)))
 
@@ -183,12 +185,14 @@ class HttpClient:
             parts.append(part)
         return b"".join(parts)
 
-    def _unreachable(self, what: str, why: str) -> RepositoryUnreachable:
+    def _unreachable(self, what: str, why: str, url: str) -> RepositoryUnreachable:
         hint = "it is not known what is published there; check the address and the network, then run it again"
         if _NO_TLS in why:
             hint = "it seems to speak HTTP without encryption: --plain-http, or --insecure-registry HOST for images"
         hint = placeholder_hint(self.base) or hint
-        return RepositoryUnreachable(f"cannot {what}: {self.base}: {why}", hint=hint)
+        # An index and a registry may name addresses of other servers.
+        server = self.base if self.is_own(url) else _server_of(url)
+        return RepositoryUnreachable(f"cannot {what}: {server}: {why}", hint=hint)
 
 
 def refusal(answer: Answer, what: str, server: str) -> PublishError:
@@ -227,6 +231,14 @@ def _wait_seconds(answer: Answer) -> float | None:
 def _origin(url: str) -> tuple[str, str, int | None]:
     parsed = httpx2.URL(url)
     return parsed.scheme, parsed.host, parsed.port
+
+
+def _server_of(url: str) -> str:
+    """Return what an error may show of an address: its path and query may hold a password."""
+    with suppress(httpx2.InvalidURL, UnicodeError):
+        parsed = httpx2.URL(url)
+        return f"{parsed.scheme}://{parsed.netloc.decode()}"
+    return "not an address"
 
 
 def _shorten(text: str | bytes) -> str:

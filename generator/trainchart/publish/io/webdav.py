@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, urljoin, urlsplit
 
 from trainchart.errors import PublishError, RepositoryNotFound, RepositoryUnreachable
 from trainchart.publish.io.http import Answer, HttpClient, refusal
@@ -37,10 +37,14 @@ class WebDavStore:
         what = f"read {reference} of {self.url}"
         try:
             url = urljoin(self._base, quote(reference, safe="/:?&=%+@~,"))
+            # Helm fails there; urljoin fills in the host of the index.
+            url = "" if urlsplit(reference).scheme and not urlsplit(reference).hostname else url
         except ValueError:  # Half a character, which JSON can write, or a host that cannot be.
             url = ""
         if not url.startswith(("https://", "http://")) or (url.startswith("http://") and self._is_encrypted):
-            raise PublishError(f"cannot {what}: that is not an address to fetch from")
+            raise PublishError(
+                f"cannot {what}: that is not an address to fetch from", hint="correct the address in the index"
+            )
         answer = self._client.send("GET", url, what=what)
         if answer.status in (404, 410):
             return None
