@@ -106,6 +106,28 @@ def test_list_and_why_name_the_same_cause(api: SmallApi, tmp_path: Path) -> None
     assert not [request for request in api.requests if "/events" in request], "nothing is left to explain"
 
 
+@pytest.mark.parametrize("command", ["list", "status exp1", "why exp1", "logs exp1", "top", "suspend exp1"])
+def test_a_damaged_pod_hides_no_other(command: str, api: SmallApi, tmp_path: Path) -> None:
+    api.objects["pods"][0]["spec"]["containers"] = "damaged"
+    name = api.objects["pods"][0]["metadata"]["name"]
+    done = run_to(api, tmp_path, *command.split())
+    assert "Traceback" not in done.stderr
+    if command.partition(" ")[0] in ("list", "status", "why"):
+        assert (done.returncode, done.stderr) == (0, "")
+        told = run_to(api, tmp_path, *command.split(), "--format", "json").stdout
+        assert f"left out pods/{name}, whose spec.containers is not what a Kubernetes API returns" in told
+        assert "worker-0" in told
+
+
+def test_a_release_of_damaged_objects_alone_is_not_absent(api: SmallApi, tmp_path: Path) -> None:
+    for each in (*api.objects["pods"], *api.objects["statefulsets"]):
+        each["spec"] = "damaged"
+    done = run_to(api, tmp_path, "status", "exp1")
+    assert done.returncode == 9
+    assert "cannot read the release 'exp1'" in done.stderr
+    assert "whose spec is not what a Kubernetes API returns" in done.stderr
+
+
 def test_an_empty_list_is_no_error(api: SmallApi, tmp_path: Path) -> None:
     api.objects = {}
     done = run_to(api, tmp_path, "list")

@@ -66,6 +66,7 @@ from trainchart_runtime.run.state import (
 from trainchart_runtime.run.verdict import explain_failure, explain_success, find_failures
 from trainchart_runtime.running_causes import RUNNING_CAUSES
 
+_DAMAGED_SHOWN = 5
 _TOLD_BY_LAUNCHERS = tuple(cause.name for cause in (PEER_LOST, PEER_MISSING, PEER_UNRESOLVABLE, *RUNNING_CAUSES))
 """Problems of pods that run, which the run controller's record alone knows."""
 
@@ -227,7 +228,7 @@ def _complete(
         chart=next((each.chart for each in sets), ""),
         settings=find_settings(seen),
         controller=controller.state,
-        unknown=tuple(list_unknown(seen.sets, seen.pods, seen.records, seen.jobs, seen.events)),
+        unknown=(*list_unknown(seen.sets, seen.pods, seen.records, seen.jobs, seen.events), *_list_damaged(seen)),
         outside_changes=tuple(change for each in listed(seen.sets) for change in find_outside_changes(each)),
     )
     if not isinstance(seen.pods, Unreadable):
@@ -357,3 +358,8 @@ def _as_report(pod: TrainingPod, state: RunState | None) -> PodReport:
 def list_unknown(*every: Objects) -> list[str]:
     """Return which of the objects could not be listed, and why."""
     return [f"could not find out {each.what} ({each.reason})" for each in every if isinstance(each, Unreadable)]
+
+
+def _list_damaged(seen: Snapshot) -> list[str]:
+    more = [f"left out {len(seen.damaged) - _DAMAGED_SHOWN} more"] if len(seen.damaged) > _DAMAGED_SHOWN else []
+    return [f"left out {each}" for each in seen.damaged[:_DAMAGED_SHOWN]] + more

@@ -6,9 +6,10 @@ Types and their sorting only; releases.py looks, diagnosis.py concludes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trainchart.cluster.object_shapes import find_wrong_field
 from trainchart.reports.report import TrainingKey
 from trainchart_runtime.contract import (
     COMPONENT_LABEL,
@@ -41,6 +42,21 @@ Objects = tuple[Object, ...] | Unreadable
 
 
 @dataclass(frozen=True)
+class Damaged:
+    """An object that is left out, since the rest of us expects the types of the Kubernetes API."""
+
+    key: TrainingKey
+    """As far as its labels say it."""
+    name: str
+    """With its kind, such as pods/exp-7-mnist-worker-0."""
+    field: str
+    """The first of a wrong type."""
+
+    def __str__(self) -> str:
+        return f"{self.name}, whose {self.field} is not what a Kubernetes API returns"
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """Everything that one look has shown: of one release, one namespace or the cluster."""
 
@@ -68,6 +84,27 @@ class Snapshot:
     nodes: Objects = ()
     namespaces: Objects = ()
     """The release's own, where it may be being deleted."""
+    damaged: tuple[Damaged, ...] = ()
+    """Those that are in none of the above."""
+
+
+def leave_out_damaged(seen: Snapshot) -> Snapshot:
+    """Return a look without the objects that have fields of a wrong type, which it names."""
+    looks = {"statefulsets": "sets", "pods": "pods", "configmaps": "records", "jobs": "jobs", "events": "events"}
+    found = {kind: getattr(seen, look) for kind, look in looks.items()}
+    damaged = (
+        Damaged(_key(each), f"{kind}/{name_of(each)}", wrong)
+        for kind, objects in found.items()
+        for each in listed(objects)
+        if (wrong := find_wrong_field(each))
+    )
+    kept: dict[str, Any] = {look: drop_damaged(found[kind]) for kind, look in looks.items()}
+    return replace(seen, **kept, damaged=tuple(damaged))
+
+
+def drop_damaged(objects: Objects) -> Objects:
+    """Return the objects without those that have fields of a wrong type."""
+    return objects if isinstance(objects, Unreadable) else tuple(each for each in objects if not find_wrong_field(each))
 
 
 def find_trainings(seen: Snapshot) -> dict[TrainingKey, Snapshot]:
@@ -79,7 +116,11 @@ def find_trainings(seen: Snapshot) -> dict[TrainingKey, Snapshot]:
         *(_key(each) for each in listed(seen.records) if is_record(each) and STATE_KEY in section(each, "data")),
     }
     sets, pods, records, jobs = map(_sort, (seen.sets, seen.pods, seen.records, seen.jobs))
-    return {key: _compose(seen, sets(key), pods(key), records(key), jobs(key)) for key in sorted(ours)}
+    composed = {key: _compose(seen, sets(key), pods(key), records(key), jobs(key)) for key in sorted(ours)}
+    return {
+        key: replace(own, damaged=tuple(each for each in seen.damaged if each.key == key or not each.key.release))
+        for key, own in composed.items()
+    }
 
 
 def listed(objects: Objects) -> Sequence[Object]:

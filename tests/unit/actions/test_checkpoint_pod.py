@@ -137,7 +137,8 @@ def make_pod(state: dict[str, Any], **status: Any) -> dict[str, Any]:
 
 
 def make_event(kind: str, name: str, reason: str, message: str) -> dict[str, Any]:
-    return {"involvedObject": {"kind": kind, "name": name}, "reason": reason, "message": message}
+    about = {"kind": kind, "name": name}
+    return {"metadata": {"name": f"{name}.1"}, "involvedObject": about, "reason": reason, "message": message}
 
 
 ENDED = {"conditions": [{"type": "Failed", "reason": "DeadlineExceeded", "status": "True"}]}

@@ -80,6 +80,7 @@ def test_a_program_that_ends_while_it_starts_is_an_error() -> None:
 
 def test_a_pod_that_is_refused_is_named_with_the_reason() -> None:
     event = {
+        "metadata": {"name": "refusal.1"},
         "involvedObject": {"kind": "ReplicaSet", "name": f"{NAME}-5c"},
         "reason": "FailedCreate",
         "message": "exceeded quota",

@@ -19,7 +19,9 @@ from trainchart.cluster.snapshot import (
     Objects,
     Snapshot,
     Unreadable,
+    drop_damaged,
     find_trainings,
+    leave_out_damaged,
     listed,
     name_of,
 )
@@ -32,6 +34,8 @@ _VOLUMES_READ = 8
 """Each takes a request."""
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?")
 _NAMES_SHOWN = 8
+_TRAINING_PODS = f"{TRAINING_LABEL}=true"
+_WARNINGS = "type!=Normal"
 
 
 def look_at_all(api: KubernetesApi, namespace: str) -> Snapshot:
@@ -41,31 +45,33 @@ def look_at_all(api: KubernetesApi, namespace: str) -> Snapshot:
         Forbidden: the user may not list the trainings.
     """
     owned = f"{COMPONENT_LABEL}={CONTROLLER},{INSTANCE_LABEL}"
-    return Snapshot(
+    seen = Snapshot(
         now=time.time(),
         sets=_list_sets(api, namespace),
-        pods=read_training_pods(api, namespace),
+        pods=_list(api, kubernetes_api.PODS, namespace, _TRAINING_PODS),
         records=_list(api, kubernetes_api.CONFIG_MAPS, namespace, owned),
         jobs=_list(api, kubernetes_api.JOBS, namespace, owned),
     )
+    return leave_out_damaged(seen)
 
 
 def look_at_release(api: KubernetesApi, namespace: str, release: str) -> Snapshot:
     """Return what is there of a release; of others too where they have no labels, such as events."""
     labels = f"{INSTANCE_LABEL}={release}"
-    return Snapshot(
+    seen = Snapshot(
         now=time.time(),
         sets=_list(api, kubernetes_api.STATEFUL_SETS, namespace, labels),
         pods=_list(api, kubernetes_api.PODS, namespace, labels),
         records=_list(api, kubernetes_api.CONFIG_MAPS, namespace, labels),
         jobs=_list(api, kubernetes_api.JOBS, namespace, labels),
-        events=read_events(api, namespace),
+        events=_list(api, kubernetes_api.EVENTS, namespace, "", fields=_WARNINGS),
     )
+    return leave_out_damaged(seen)
 
 
 def read_events(api: KubernetesApi, namespace: str) -> Objects:
     """Return the warnings of a namespace."""
-    return _list(api, kubernetes_api.EVENTS, namespace, "", fields="type!=Normal")
+    return drop_damaged(_list(api, kubernetes_api.EVENTS, namespace, "", fields=_WARNINGS))
 
 
 def read_policies(api: KubernetesApi, namespace: str) -> Objects:
@@ -184,12 +190,12 @@ def _read_named(api: KubernetesApi, kind: Kind, namespace: str, names: Sequence[
 
 def read_pods(api: KubernetesApi, namespace: str) -> Objects:
     """Return all pods of a namespace, with an empty one those of all namespaces."""
-    return _list(api, kubernetes_api.PODS, namespace, "")
+    return drop_damaged(_list(api, kubernetes_api.PODS, namespace, ""))
 
 
 def read_training_pods(api: KubernetesApi, namespace: str) -> Objects:
     """Return the training pods of all releases in a namespace, with an empty one in the cluster."""
-    return _list(api, kubernetes_api.PODS, namespace, f"{TRAINING_LABEL}=true")
+    return drop_damaged(_list(api, kubernetes_api.PODS, namespace, _TRAINING_PODS))
 
 
 def read_training(api: KubernetesApi, namespace: str, name: str) -> tuple[TrainingKey, Snapshot]:
@@ -220,6 +226,11 @@ def _explain_absence(api: KubernetesApi, namespace: str, name: str, seen: Snapsh
             f"could not find out whether there is a training {name!r} in namespace {namespace}: {what} "
             f"({hidden[0].reason}): {hidden[0].detail}",
             hint="ask for permission to list them, or use a context that has it (--context)",
+        )
+    if seen.damaged:
+        return ClusterError(
+            f"cannot read the release {name!r} in namespace {namespace}: it has {seen.damaged[0]}",
+            hint="check the server of the kubeconfig's context; a broken proxy may be in front of it",
         )
     if any(listed(each) for each in (seen.sets, seen.pods, seen.records, seen.jobs)):
         return NotFound(
