@@ -31,11 +31,14 @@ _BURST_SECONDS = 2.0
 _NO_SPACE = "No space left on device"
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAIN = re.compile(rf"{re.escape(_TRACEBACK)}|^During handling of the above|^The above exception was the direct")
+_FRAME = re.compile(r'  File "')
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(: |$)")
 _MEANWHILE = ". No step came meanwhile: fix what it warns about first: the program may be skipping steps because of it"
 _ATTEMPT_ENDED = re.compile(r"^trainchart-launcher: .*\battempt \d+ ended")
 _ECHO = re.compile(
     r"different incarnation|stopped sending heartbeats|StartAbort |Aborting \w+ with |Restart your program to reset"
     r"|ops is aborted by: (Error reported from|recv)|Connection reset by peer|Socket closed"
+    r"|Additional GRPC error information from remote target"
 )
 """What TensorFlow prints in all tasks when one has gone: nothing that came before."""
 _STACK = f"trainchart-launcher: {STACK_LINE}"
@@ -125,10 +128,24 @@ def find_warnings(kept: Sequence[KeptLog], report: Report, labels: Mapping[str, 
     failed = report.outcome.pod if report.outcome else ""
     found = []
     for log in kept:
-        own = [line for line in dict.fromkeys(log.lines) if is_warning(line) and not _ECHO.search(line)]
+        own = [line for line in dict.fromkeys(_list_warnings(log.lines)) if not _ECHO.search(line)]
         if own and log.pod != failed:
             found.append([LogLine("", labels.get(log.pod, log.pod), line) for line in own[:_WARNINGS_SHOWN]])
     return [line for lines in found[:_WARNERS_SHOWN] for line in lines]
+
+
+def _list_warnings(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines that warn; of a traceback, only that of the exception, whatever its name is."""
+    is_inside = False
+    for line in lines:
+        if _CHAIN.search(line) or _FRAME.match(line):
+            is_inside = True
+        elif is_inside and (not line.strip() or line[:1].isspace()):
+            continue
+        else:
+            if is_warning(line) or (is_inside and _EXCEPTION.match(line)):
+                yield line
+            is_inside = False
 
 
 def find_exceptions(logs: Iterable[Sequence[LogLine]]) -> Iterator[LogLine]:

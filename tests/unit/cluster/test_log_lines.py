@@ -91,3 +91,28 @@ def test_what_all_print_when_one_has_gone_is_no_warning() -> None:
     report = Report(TrainingKey("a", "exp", "m"), 0.0, FAILED, "record")
     (found,) = find_warnings([KeptLog("exp-m-worker-0", 0.0, lines)], report, {})
     assert found.text == "WARNING: shard 7 is empty"
+
+
+GRPC = "Additional GRPC error information from remote target /job:worker/task:1 while calling /a.Worker/RecvBuf:"
+HEAD = "Traceback (most recent call last):"
+FRAMES = ('  File "/venv/traceback_utils.py", line 167, in error_handler', "    raise error from None", "")
+LOST = "tensorflow.errors_impl.UnavailableError: Collective ops is aborted by: recvmsg:Connection reset by peer"
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ((HEAD, *FRAMES, "ValueError: no shard 7"), ["ValueError: no shard 7"]),
+        ((HEAD, *FRAMES, "queue.Empty", "step 7"), ["queue.Empty"]),
+        ((FRAMES[0], "    error = 7", "KeyError: 'a'", "step 7"), ["KeyError: 'a'"]),
+        ((GRPC, HEAD, *FRAMES, LOST), []),
+        ((HEAD, *FRAMES, "step 7"), []),
+        (
+            (HEAD, FRAMES[0], "KeyError: 'a'", "", "During handling of the above exception, another", HEAD, "OSError: b"),
+            ["KeyError: 'a'", "OSError: b"],
+        ),
+    ],
+)
+def test_warnings_hold_only_the_last_line_of_a_traceback(lines: tuple[str, ...], found: list[str]) -> None:
+    report = Report(TrainingKey("a", "exp", "m"), 0.0, FAILED, "record")
+    assert [line.text for line in find_warnings([KeptLog("exp-m-worker-0", 0.0, lines)], report, {})] == found
