@@ -647,7 +647,7 @@ def test_why_names_who_changed_another_object(
     api: SmallApi, tmp_path: Path, plural: str, kind: str, changed: str
 ) -> None:
     edit = {"manager": "kubectl-edit", "time": stamp(NOW + 60), "fieldsV1": {"f:spec": {f"f:{changed}": {}}}}
-    labels = {"app.kubernetes.io/instance": "exp1"}
+    labels = {"app.kubernetes.io/instance": "exp1", "app.kubernetes.io/managed-by": "Helm"}
     own = {"name": "exp1-mnist", "namespace": NAMESPACE, "labels": labels, "managedFields": [edit]}
     api.objects[plural] = [{"metadata": own}]
     why = run_to(api, tmp_path, "why", "exp1").stdout
@@ -753,12 +753,18 @@ def test_why_names_who_changed_a_config_map_of_the_run(api: SmallApi, tmp_path: 
     pods["volumes"] = [{"name": "code", "configMap": {"name": "exp1-code"}}]
     helm = {"manager": "helm", "operation": "Apply", "time": stamp(NOW - 9000), "fieldsV1": {"f:data": {"f:a.py": {}}}}
     edit = {"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:data": {"f:train.py": {}}}}
-    own = {"name": "exp1-code", "namespace": NAMESPACE, "labels": {}}
+    noted = {"meta.helm.sh/release-name": "exp1"}
+    own = {"name": "exp1-code", "namespace": NAMESPACE, "labels": {}, "annotations": noted}
     changed = {"metadata": own | {"managedFields": [helm, edit | {"time": stamp(NOW)}]}}
     api.objects["configmaps"].append(changed)
     why = run_to(api, tmp_path, "why", "exp1").stdout
     assert "ConfigMap exp1-code, by kubectl-edit: data.train.py" in why
     assert "What to do next: A ConfigMap was changed during the run" in why
+    assert "helm rollback exp1 REVISION -n team-a restores it" in why
+    del own["annotations"]
+    changed["metadata"] = own | {"managedFields": [edit | {"time": stamp(NOW)}]}
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert "have the owner of ConfigMap exp1-code apply the earlier content again" in why
     changed["metadata"]["managedFields"] = [helm, edit | {"time": stamp(NOW - 90000)}]
     assert "exp1-code" not in run_to(api, tmp_path, "why", "exp1").stdout, "the run began after it"
 

@@ -153,15 +153,15 @@ def _add_sharers(api: KubernetesApi, seen: Snapshot, report: Report, *, with_own
 
 def _add_changes(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
     """Return the report with what others than Helm changed since the run began, about objects beside its pods' sets."""
-    namespace = report.key.namespace
+    namespace, release = report.key.namespace, report.key.release
     maps = read_config_maps(api, namespace, list_config_maps(listed(seen.sets))[:_CONFIG_MAPS_READ])
     began = report.history[0].at if report.history else report.since
-    changes = [*report.outside_changes, *find_config_changes("ConfigMap", maps, began)]
+    changes = [*report.outside_changes, *find_config_changes("ConfigMap", maps, began, release)]
     if report.is_refused_access:
         secrets = read_secrets(api, namespace, list_secrets(listed(seen.sets))[:_CONFIG_MAPS_READ])
-        changes += find_config_changes("Secret", secrets, began)
-    for kind, objects in {"Job": seen.jobs, **read_network_objects(api, namespace, report.key.release)}.items():
-        changes += find_object_changes(kind, listed(objects), began)
+        changes += find_config_changes("Secret", secrets, began, release)
+    for kind, objects in {"Job": seen.jobs, **read_network_objects(api, namespace, release)}.items():
+        changes += find_object_changes(kind, listed(objects), began, release)
     return replace(report, outside_changes=tuple(sorted(changes, key=lambda change: change.at)))
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from trainchart.cluster.snapshot import Object, items_of, name_of, section
+from trainchart.cluster.snapshot import Object, items_of, label, name_of, section
 from trainchart.json_documents import parse_json
 from trainchart.reports.report import STATEFUL_SET, OutsideChange
 from trainchart.reports.text import describe_time
-from trainchart_runtime.contract import CONTROLLER_AGENT
+from trainchart_runtime.contract import CONTROLLER_AGENT, INSTANCE_LABEL
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 
@@ -20,6 +20,8 @@ _SHOWN = ("resources", "image")
 """Fields whose values are shown: others, such as env, may hold secrets."""
 _HELM = "helm"
 """Its name as the API server knows it, beside CONTROLLER_AGENT: these may change a release."""
+_RELEASE_ANNOTATION = "meta.helm.sh/release-name"
+_MANAGER_LABEL = "app.kubernetes.io/managed-by"
 _OF_KUBERNETES = "kube-controller-manager"
 SET_BY_CHARTS = {
     "Job": ("template",),
@@ -65,7 +67,7 @@ def describe_scalers(sets: Sequence[Object]) -> Iterator[str]:
         )
 
 
-def find_config_changes(kind: str, objects: Iterable[Object], since: float) -> Iterator[OutsideChange]:
+def find_config_changes(kind: str, objects: Iterable[Object], since: float, release: str) -> Iterator[OutsideChange]:
     """Yield the changes of data in ConfigMaps or Secrets by others than Helm after `since`, when the run began."""
     for each in objects:
         for entry in _entries(each):
@@ -77,10 +79,10 @@ def find_config_changes(kind: str, objects: Iterable[Object], since: float) -> I
                 if key != "."
             ]
             if keys and at > since and who not in (_HELM, CONTROLLER_AGENT):
-                yield OutsideChange(kind, name_of(each), who, at, tuple(keys))
+                yield OutsideChange(kind, name_of(each), who, at, tuple(keys), False, _is_of_release(each, release))
 
 
-def find_object_changes(kind: str, objects: Iterable[Object], since: float) -> Iterator[OutsideChange]:
+def find_object_changes(kind: str, objects: Iterable[Object], since: float, release: str) -> Iterator[OutsideChange]:
     """Yield the changes of what objects of a kind ask for, by others than what applies the release, after `since`."""
     for each in objects:
         for entry in _entries(each):
@@ -92,7 +94,15 @@ def find_object_changes(kind: str, objects: Iterable[Object], since: float) -> I
             if fields and at > since and not is_own:
                 is_left = not set(fields) & set(SET_BY_CHARTS[kind])
                 words = tuple(f"spec.{field}" for field in fields)
-                yield OutsideChange(kind, name_of(each), who, at, words, is_left)
+                yield OutsideChange(kind, name_of(each), who, at, words, is_left, _is_of_release(each, release))
+
+
+def _is_of_release(each: Object, release: str) -> bool:
+    """Say whether Helm made an object for a release: as it notes itself, or as charts that others apply say."""
+    noted = section(each, "metadata", "annotations").get(_RELEASE_ANNOTATION)
+    if noted:
+        return bool(noted == release)
+    return label(each, _MANAGER_LABEL) == "Helm" and label(each, INSTANCE_LABEL) == release
 
 
 def list_secrets(sets: Iterable[Object]) -> list[str]:

@@ -196,6 +196,8 @@ class OutsideChange:
     """Such as training.resources.limits.memory=176Mi."""
     outlives_rollback: bool = False
     """Whether the chart sets none of these fields, so that helm rollback leaves them."""
+    is_of_release: bool = True
+    """Whether Helm made the object for this release, so that helm rollback knows what it was."""
 
     @property
     def subject(self) -> str:

@@ -57,6 +57,7 @@ def describe_report(report: Report) -> dict[str, Any]:
                 "by": change.by,
                 "at": change.at or None,
                 "fields": list(change.fields),
+                "isOfRelease": change.is_of_release,
             }
             for change in report.outside_changes
         ],

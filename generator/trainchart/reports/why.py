@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from trainchart.reports.changes import advise_on_changes, change_lines
 from trainchart.reports.deaths import advise_repeated, death_lines, find_first_death, find_growth
 from trainchart.reports.hangs import (
     advise_on_hang,
@@ -64,25 +65,6 @@ from trainchart_runtime.run.state import (
 _LINES_SHOWN = 15
 _INCIDENTS_SHOWN = 8
 _METRICS_SHOWN = 8
-_UNDO = (
-    "The pod differed from the release, see above. If that was not intended: helm rollback RELEASE REVISION, with the "
-    "newest revision of helm history RELEASE, restores it (Helm 4: with --force-conflicts)."
-)
-_UNDO_CHANGES = (
-    "if that was not intended, helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, "
-    "restores it (Helm 4: with --force-conflicts), except for fields that the chart does not set: these stay until "
-    "kubectl edit removes them. What starts later may differ from what started before."
-)
-_NO_ROLLBACK = "The chart does not set these fields, so helm rollback leaves them unchanged."
-_UNDO_CONFIG = (
-    "A ConfigMap was changed during the run, see above: pods that start later get other files than those from before. "
-    "If that was not intended: helm rollback RELEASE REVISION restores it (Helm 4: with --force-conflicts). "
-    "If it was: start a new run, from the beginning if the checkpoints do not fit."
-)
-_ROTATED = (
-    "A Secret was changed during the run, see above: pods that started later have other credentials than those from "
-    "before. If the new ones are right, a rerun gives them to all pods."
-)
 _ADMITTED = (
     "The pod differed from its StatefulSet, see above: a policy, a webhook or a default of the namespace changed it "
     "when it was created, or a person or an autoscaler did later. kubectl get mutatingadmissionpolicies,"
@@ -129,7 +111,7 @@ def why_lines(report: Report) -> list[str]:
         lines += death_lines(report)
     lines += ["", *setback_lines(report.setbacks)] if report.setbacks else []
     lines += _history(report)
-    lines += _outside_changes(report)
+    lines += change_lines(report)
     lines += [f"note: {note}" for note in notes]
     lines += _next(report)
     lines += _warnings(report)
@@ -237,24 +219,6 @@ def _history(report: Report) -> Iterator[str]:
             yield f"  {describe_time(change.at)}  {change.phase}: {change.message}"
 
 
-def _outside_changes(report: Report) -> Iterator[str]:
-    if report.outside_changes:
-        yield ""
-        yield "What was changed outside Helm:"
-        for change in report.outside_changes[:_INCIDENTS_SHOWN]:
-            yield f"  {describe_time(change.at)}  {change.subject}, by {change.by}: {list_names(change.fields)}"
-        if report.outcome is not None:
-            return
-        if any(change.kind == "Secret" for change in report.outside_changes):
-            yield f"  next: {_ROTATED} trainchart rerun {report.address}"
-        elif all(change.outlives_rollback for change in report.outside_changes):
-            names = dict.fromkeys(f"{change.kind.lower()} {change.name}" for change in report.outside_changes)
-            edits = [f"kubectl edit {name} -n {report.key.namespace}" for name in names]
-            yield f"  next: if that was not intended, undo it: {list_names(edits)}. {_NO_ROLLBACK}"
-        else:
-            yield f"  next: {fill_in(_UNDO_CHANGES, report.address)}"
-
-
 def _next(report: Report) -> Iterator[str]:
     advice = advise(report)
     if advice:
@@ -295,12 +259,7 @@ def advise(report: Report) -> str:
         hint = f"{_ADMITTED.replace('NAMESPACE', report.key.namespace)} Otherwise: {hint}"
     if outcome.build:
         hint = f"{_MIXED_BUILDS} Otherwise: {hint}"
-    if any(change.kind == "ConfigMap" for change in report.outside_changes):
-        hint = f"{fill_in(_UNDO_CONFIG, report.address)} Otherwise: {hint}"
-    if any(change.kind == "Secret" for change in report.outside_changes):
-        hint = f"{_ROTATED} Otherwise: {hint}"
-    if outcome.pod.rpartition("-")[0] in {change.name for change in report.outside_changes}:
-        hint = f"{fill_in(_UNDO, report.address)} Otherwise: {hint}"
+    hint = advise_on_changes(report, outcome, hint)
     if report.problems:
         hint = f"First fix what was wrong when it ended. {hint}".rstrip()
     if report.blockade and outcome.cause in _OF_NETWORKS:

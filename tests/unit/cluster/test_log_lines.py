@@ -108,7 +108,15 @@ LOST = "tensorflow.errors_impl.UnavailableError: Collective ops is aborted by: r
         ((GRPC, HEAD, *FRAMES, LOST), []),
         ((HEAD, *FRAMES, "step 7"), []),
         (
-            (HEAD, FRAMES[0], "KeyError: 'a'", "", "During handling of the above exception, another", HEAD, "OSError: b"),
+            (
+                HEAD,
+                FRAMES[0],
+                "KeyError: 'a'",
+                "",
+                "During handling of the above exception, another",
+                HEAD,
+                "OSError: b",
+            ),
             ["KeyError: 'a'", "OSError: b"],
         ),
     ],

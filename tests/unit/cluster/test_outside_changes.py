@@ -34,6 +34,7 @@ from trainchart_runtime import causes
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.state import Verdict
 
+OF_RELEASE = {"meta.helm.sh/release-name": "exp1"}
 HELM = {
     "manager": "helm",
     "operation": "Apply",
@@ -203,17 +204,19 @@ def test_secrets_of_all_kinds_of_use_are_found() -> None:
 def test_a_key_that_was_changed_meanwhile_explains_a_refusal() -> None:
     entry = {"manager": "kubectl", "time": "2026-11-26T19:41:00Z", "fieldsV1": {"f:data": {".": {}, "f:token": {}}}}
     secret = {"metadata": {"name": "credentials", "managedFields": [entry]}, "data": {"token": "c2VjcmV0"}}
-    changes = tuple(find_config_changes("Secret", [secret], 0))
+    changes = tuple(find_config_changes("Secret", [secret], 0, "exp1"))
     assert [(change.subject, change.fields) for change in changes] == [("Secret credentials", ("data.token",))]
     verdict = Verdict("Failed", NOW, "access-refused", pod="exp1-mnist-worker-1", error="HTTP Error 403: Forbidden")
     report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Failed", "record", outcome=verdict)
     assert report.is_refused_access
     text = "\n".join(why_lines(replace(report, outside_changes=changes)))
-    assert "Secret credentials, by kubectl: data.token" in text
+    assert "Secret credentials (not part of the release), by kubectl: data.token" in text
     assert "What to do next: A Secret was changed during the run" in text
+    assert "pods from before the change keep the old value until trainchart rerun, or until they are deleted" in text
+    assert "If a new pod is refused as well: Check the credentials" in text
     assert "c2VjcmV0" not in text
     running = "\n".join(why_lines(replace(report, phase="Running", outcome=None, outside_changes=changes)))
-    assert "a rerun gives them to all pods. trainchart rerun exp1" in running and "helm rollback" not in running
+    assert "If the new value is right: trainchart rerun exp1" in running and "helm rollback" not in running
 
 
 @pytest.mark.parametrize(
@@ -232,10 +235,10 @@ def test_who_changed_a_service_is_named(
     manager: str, owned: dict[str, Any], more: dict[str, str], is_named: bool
 ) -> None:
     entry = {"manager": manager, "operation": "Update", "time": "2026-11-26T19:41:00Z", "fieldsV1": owned} | more
-    service = {"metadata": {"name": "exp1-mnist", "managedFields": [entry]}}
+    service = {"metadata": {"name": "exp1-mnist", "annotations": OF_RELEASE, "managedFields": [entry]}}
     at = parse_time("2026-11-26T19:41:00Z")
     expected = [OutsideChange("Service", "exp1-mnist", manager, at, ("spec.selector",))] if is_named else []
-    assert list(find_object_changes("Service", [service], at - 60)) == expected
+    assert list(find_object_changes("Service", [service], at - 60, "exp1")) == expected
 
 
 @pytest.mark.parametrize(
@@ -251,8 +254,40 @@ def test_who_changed_a_service_is_named(
 )
 def test_rollback_is_offered_only_where_it_undoes_a_change(kind: str, field: str, is_left: bool) -> None:
     entry = {"manager": "kubectl-patch", "time": "2026-11-26T19:41:00Z", "fieldsV1": {"f:spec": {f"f:{field}": {}}}}
-    changes = find_object_changes(kind, [{"metadata": {"name": "exp1-mnist", "managedFields": [entry]}}], 0)
+    each = {"metadata": {"name": "exp1-mnist", "annotations": OF_RELEASE, "managedFields": [entry]}}
+    changes = find_object_changes(kind, [each], 0, "exp1")
     report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Running", "record", outside_changes=tuple(changes))
     text = "\n".join(why_lines(report))
     assert (f"undo it: kubectl edit {kind.lower()} exp1-mnist -n team-a. The chart does not set" in text) is is_left
     assert ("helm rollback exp1 REVISION -n team-a" in text) is not is_left
+
+
+OF_CHART = {"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/instance": "exp1"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "is_own"),
+    [
+        ({}, False),
+        ({"labels": {"app.kubernetes.io/instance": "exp1"}}, False),
+        ({"labels": OF_CHART}, True),
+        ({"labels": OF_CHART, "annotations": {"meta.helm.sh/release-name": "exp2"}}, False),
+        ({"annotations": OF_RELEASE}, True),
+    ],
+)
+@pytest.mark.parametrize("kind", ["ConfigMap", "Service"])
+def test_only_objects_of_the_release_are_rolled_back(kind: str, metadata: dict[str, Any], *, is_own: bool) -> None:
+    owned = {"f:data": {"f:train.py": {}}} if kind == "ConfigMap" else {"f:spec": {"f:selector": {}}}
+    entry = {"manager": "kubectl-edit", "time": "2026-11-26T19:41:00Z", "fieldsV1": owned}
+    each = {"metadata": {"name": "code", "managedFields": [entry]} | metadata}
+    find = find_config_changes if kind == "ConfigMap" else find_object_changes
+    report = Report(
+        TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Running", "record",
+        outside_changes=tuple(find(kind, [each], 0, "exp1")),
+    )  # fmt: skip
+    verdict = Verdict("Failed", NOW, "program-error", pod="exp1-mnist-worker-1", error="KeyError: 'x'")
+    failed = replace(report, phase="Failed", outcome=verdict) if kind == "ConfigMap" else report
+    for text in ("\n".join(why_lines(report)), "\n".join(why_lines(failed))):
+        assert ("helm rollback exp1 REVISION" in text) is is_own
+        assert (f"have the owner of {kind} code apply the earlier content again (kubectl apply)" in text) is not is_own
+        assert (f"{kind} code (not part of the release), by kubectl-edit" in text) is not is_own

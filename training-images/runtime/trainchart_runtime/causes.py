@@ -72,8 +72,9 @@ ACCESS_REFUSED = Cause(
     "access-refused",
     "A server refused the program: it has no credentials, or wrong or expired ones.",
     "Check the credentials that the program uses (variables in `env` and `envFrom`, a Secret, the ServiceAccount): put "
-    "the right key there, or have its permissions extended. The program sees a new key in a Secret when it next "
-    "starts.",
+    "the right key there, or have its permissions extended. In a cluster, variables keep the old value of a Secret "
+    "until trainchart rerun or until the pod is deleted, also when the program restarts in its pod; files in volumes "
+    "get the new one within minutes.",
     RESTART_IN_PLACE,
 )
 MESSAGE_TOO_LARGE = Cause(

@@ -1,0 +1,81 @@
+"""Words what was changed about the objects of a run by other means than Helm, and how to undo it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from trainchart.reports.hints import fill_in
+from trainchart.reports.report import OutsideChange, Report
+from trainchart.reports.text import describe_time
+from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.state import Verdict
+
+_SHOWN = 8
+_UNDO = (
+    "The pod differed from the release, see above. If that was not intended: helm rollback RELEASE REVISION, with the "
+    "newest revision of helm history RELEASE, restores it (Helm 4: with --force-conflicts)."
+)
+_UNDO_CHANGES = (
+    "if that was not intended, helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, "
+    "restores it (Helm 4: with --force-conflicts), except for fields that the chart does not set: these stay until "
+    "kubectl edit removes them. What starts later may differ from what started before."
+)
+_NO_ROLLBACK = "The chart does not set these fields, so helm rollback leaves them unchanged."
+_NOT_OF_RELEASE = "helm rollback does not restore what is not part of the release."
+_CHANGED_FILES = (
+    "A ConfigMap was changed during the run, see above: pods that start later get other files than those from before. "
+    "If that was not intended: {} If it was: start a new run, from the beginning if the checkpoints do not fit."
+)
+_UNDO_FILES = "helm rollback RELEASE REVISION restores it (Helm 4: with --force-conflicts)."
+_ROTATED = (
+    "A Secret was changed during the run, see above. In variables (env, envFrom), pods from before the change keep the "
+    "old value until trainchart rerun, or until they are deleted."
+)
+
+
+def change_lines(report: Report) -> Iterator[str]:
+    """Yield what was changed, and of a run that goes on, what to do about it."""
+    changes = report.outside_changes
+    if not changes:
+        return
+    yield ""
+    yield "What was changed outside Helm:"
+    for change in changes[:_SHOWN]:
+        owner = "" if change.is_of_release else " (not part of the release)"
+        yield f"  {describe_time(change.at)}  {change.subject}{owner}, by {change.by}: {list_names(change.fields)}"
+    if report.outcome is not None:
+        return
+    if any(change.kind == "Secret" for change in changes):
+        yield f"  next: {_ROTATED} If the new value is right: trainchart rerun {report.address}"
+        return
+    own = [change for change in changes if change.is_of_release]
+    foreign = [change for change in changes if not change.is_of_release]
+    if own and all(change.outlives_rollback for change in own):
+        names = dict.fromkeys(f"{change.kind.lower()} {change.name}" for change in own)
+        edits = [f"kubectl edit {name} -n {report.key.namespace}" for name in names]
+        yield f"  next: if that was not intended, undo it: {list_names(edits)}. {_NO_ROLLBACK}"
+    elif own:
+        yield f"  next: {fill_in(_UNDO_CHANGES, report.address)}"
+    if foreign:
+        yield f"  next: if that was not intended, {_restore(foreign)}"
+
+
+def advise_on_changes(report: Report, outcome: Verdict, hint: str) -> str:
+    """Return what to do about the changes before the end of a run that may explain it, in front of its hint."""
+    files = [change for change in report.outside_changes if change.kind == "ConfigMap"]
+    if files:
+        foreign = [change for change in files if not change.is_of_release]
+        cures = [_UNDO_FILES] if len(foreign) < len(files) else []
+        cures += [_restore(foreign)] if foreign else []
+        hint = f"{fill_in(_CHANGED_FILES.format(' '.join(cures)), report.address)} Otherwise: {hint}"
+    if any(change.kind == "Secret" for change in report.outside_changes):
+        hint = f"{_ROTATED} If a new pod is refused as well: {hint}"
+    if outcome.pod.rpartition("-")[0] in {change.name for change in report.outside_changes}:
+        hint = f"{fill_in(_UNDO, report.address)} Otherwise: {hint}"
+    return hint
+
+
+def _restore(changes: Sequence[OutsideChange]) -> str:
+    """Return who has to restore objects that do not belong to the release."""
+    names = list(dict.fromkeys(change.subject for change in changes))
+    return f"have the owner of {list_names(names)} apply the earlier content again (kubectl apply). {_NOT_OF_RELEASE}"
