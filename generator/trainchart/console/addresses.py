@@ -49,7 +49,7 @@ def parse_cluster(namespace: str, release: str, chart: str) -> RunRef | None:
 
 
 def _is_plain(*parts: str) -> bool:
-    return all(part and part.isascii() and set(part) <= _CHARACTERS for part in parts)
+    return all(part.strip(".") and part.isascii() and set(part) <= _CHARACTERS for part in parts)
 
 
 _CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._")

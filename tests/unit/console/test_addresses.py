@@ -7,7 +7,7 @@ from urllib.parse import unquote
 import pytest
 
 from tests.support.console_reports import HOSTILE
-from trainchart.console.addresses import address_of, parse_cluster, parse_local
+from trainchart.console.addresses import address_of, parse_cluster, parse_local, parse_server
 from trainchart.console.views import RunRef
 
 
@@ -30,4 +30,7 @@ def test_names_that_no_object_has_are_refused() -> None:
     assert parse_cluster("team-a", "exp-7", "mnist") == RunRef("cluster", "team-a", "exp-7", "mnist")
     assert parse_cluster("team-a", "exp 7", "mnist") is None
     assert parse_cluster("", "exp-7", "mnist") is None
+    assert parse_cluster("..", "exp-7", "mnist") is None
+    assert parse_cluster("team-a", ".", "mnist") is None
+    assert parse_server("..", "digits") is None
     assert parse_cluster("team-a", "exp-7?watch=1", "mnist") is None
