@@ -109,7 +109,7 @@ def test_killed_containers_and_evicted_pods_come_back(traces: Traces, faults: Fa
     assert (state["phase"], state["attempt"]) == ("Running", 1)
     assert state["deaths"]["ps-0"] == {"uid": after, "earlier": 2, "current": 0}
     told = [(incident["pod"], incident["cause"]) for incident in state["incidents"]]
-    assert told == [(ps.pod, "killed"), (ps.pod, "killed"), ("hurt-mnist-worker-1", "evicted")]
+    assert told == [(ps.pod, "killed"), (ps.pod, "killed"), ("hurt-mnist-worker-1", "evicted-by-client")]
     traces.end(release)
     assert wait_for_phase(release, "Succeeded")["roles"]["ps"]["failures"] == 2
 

@@ -54,7 +54,7 @@ def start(tmp_path):
 
     yield start
     for process in started:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
 
@@ -245,6 +245,16 @@ def test_what_keeps_a_program_alive_is_named_of_libraries_too(start, pod):
 
 def _starts(words, beginning):
     return words if words.startswith(beginning) else ""
+
+
+def test_the_call_of_python_that_waits_is_named(start, pod):
+    program = (
+        "import multiprocessing, time\npool = multiprocessing.get_context('fork').Pool(1)\n"
+        "print('ready', flush=True)\npool.map(time.sleep, [1000])\n"
+    )
+    process = start(program)
+    words = pod.wait(lambda: _starts(describe_stacks(read_stacks(process.pid)), "wait (threading.py:"), "the wait")
+    assert ", called from map (pool.py:" in words and ", called from <module> (" in words
 
 
 def test_a_description_has_an_end():

@@ -66,7 +66,7 @@ def find_leads(report: Report, seen: Snapshot) -> tuple[str, ...]:
     """Return in sentences what to look at, of what the pod that failed is given; of all pods where none has."""
     told = _list_causes(report)
     is_waiting = report.seems_to_hang or report.step_pause > 0
-    leads = list(_name_host_port(report, seen))
+    leads = [*_name_host_port(report, seen), *_name_spared(report)]
     for spec in _find_specs(report, seen):
         error = report.outcome.error if report.outcome else ""
         leads += _name_secrets(spec, error) if ACCESS_REFUSED.name in told or _OF_HEADERS.search(error) else ()
@@ -127,6 +127,18 @@ def _name_host_port(report: Report, seen: Snapshot) -> Iterator[str]:
     yield (
         f"{last.pod} uses the network of its node{f' {last.node}' if last.node else ''} (hostNetwork), where another "
         f"process or pod already uses {words}: `ss -ltnp` on {node} shows which one{listing}."
+    )
+
+
+def _name_spared(report: Report) -> Iterator[str]:
+    """Yield that pods on other nodes do not fail: what they do alike may fail on one node alone."""
+    last = report.outcome
+    if last is None or not last.spared:
+        return
+    yield (
+        f"Only {last.pod} on {last.node} failed, again and again; {last.spared} did not. Unless its share of the work "
+        f"differs, compare the nodes: {last.node} may hold a damaged copy of the image (crictl rmi removes it), or its "
+        "network, service proxy (kube-proxy), disks or devices may not work."
     )
 
 

@@ -58,6 +58,11 @@ _WAITS = (
         "it waits for an answer over the network: give the call a timeout",
     ),
     _Wait(
+        r"\(pool\.py:",
+        "it waits for the processes of a pool, of which one was killed or waits, too: a process that was forked after "
+        'TensorFlow has been used waits forever in TensorFlow; multiprocessing.get_context("spawn") makes others',
+    ),
+    _Wait(
         r"queue\.py|threading\.py|multiprocessing/",
         "it waits for another of its threads or processes, which has ended or waits too",
     ),

@@ -32,6 +32,7 @@ _PODS_SHOWN = 30
 _NAMES_SHOWN = 4
 _DELETE_FINISHED = "Delete finished pods and Jobs of the namespace, or have the quota raised: kubectl describe quota."
 _CHANGES_SHOWN = 8
+_SETBACKS_SHOWN = 3
 _REMARK_LIMIT = 80
 """Characters of an error or a remark in the table of `list`; `why` shows all of it."""
 _REMARKS_LIMIT = 120
@@ -306,8 +307,10 @@ def _count_restarts(pod: PodReport) -> str:
 
 
 def setback_lines(setbacks: Sequence[Setback]) -> Iterator[str]:
-    """Yield which steps were lost, and what would have kept them."""
-    for each in setbacks:
+    """Yield which steps were lost last, and what would have kept them."""
+    if len(setbacks) > _SETBACKS_SHOWN:
+        yield f"Steps were lost {len(setbacks)} times, the last {_SETBACKS_SHOWN} times:"
+    for each in setbacks[-_SETBACKS_SHOWN:]:
         yield (
             f"{describe_time(each.at)}: attempt {each.attempt} continued from step {each.resumed} or before, though "
             f"{each.pod} had reported step {each.reached}: at least {each.reached - each.resumed} steps were lost."

@@ -74,7 +74,7 @@ def test_finalizer_is_named_though_an_eviction_is_the_problem() -> None:
     pod = make_deleted(FINALIZER)
     pod["status"]["conditions"] += [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]
     report = look(pod)
-    assert [each.cause for each in report.problems] == ["evicted"]
+    assert [each.cause for each in report.problems] == ["evicted-by-client"]
     assert FINALIZER in report.remarks[0]
 
 

@@ -203,6 +203,14 @@ def test_port_that_a_service_does_not_have_is_named(address: str, cause: Cause, 
     assert (words in text) == is_wrong
 
 
+def test_pod_that_fails_on_its_node_alone_is_told() -> None:
+    words = "again and again; worker-0 on node1 did not. Unless its share of the work differs, compare the nodes: node2"
+    failed = fail(NO_DATA)
+    failed["verdict"]["spared"] = "worker-0 on node1"
+    assert words in look(failed)
+    assert "compare the nodes" not in look(fail(NO_DATA))
+
+
 @pytest.mark.parametrize(("name", "is_near"), [("BACTH_SIZE", True), ("BATCH_SIZE", False), ("LEARNING_RATE", False)])
 def test_variable_with_a_slip_in_its_name_is_named(name: str, *, is_near: bool) -> None:
     text = look(fail("KeyError: 'BATCH_SIZE'"), env={name: "32"})

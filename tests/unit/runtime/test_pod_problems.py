@@ -263,7 +263,11 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
             "evicted",
             "NoExecute taint",
         ),
-        (pod_of(conditions=[condition("DisruptionTarget", "True", "EvictionByEvictionAPI")]), "evicted", "Eviction"),
+        (
+            pod_of(conditions=[condition("DisruptionTarget", "True", "EvictionByEvictionAPI")]),
+            "evicted-by-client",
+            "Eviction",
+        ),
         (
             pod_of(
                 containerStatuses=[{"name": "training", "ready": True, "state": {"running": {}}}],

@@ -27,7 +27,8 @@ _FRAME = re.compile(r'\s*File "(?P<file>.*)", line (?P<line>\d+) in (?P<function
 _SHUTDOWN = "_shutdown"
 """Where Python's main thread, once it has ended, waits for threads that are no daemons."""
 _PACKAGES = "-packages/"
-_STANDARD = re.compile(r"/lib(64)?/python[\d.]+/|^<frozen |/opt/trainchart/python/")
+_PYTHON = re.compile(r"/lib(64)?/python[\d.]+/|^<frozen ")
+_TRAINCHART = "/opt/trainchart/python/"
 _OTHERS_SHOWN = 2
 _WORDS_LIMIT = 400
 _NAME_LIMIT = 80
@@ -41,9 +42,13 @@ class Frame(NamedTuple):
     function: str
 
     @property
+    def is_of_python(self) -> bool:
+        return _PACKAGES not in self.file and _PYTHON.search(self.file) is not None
+
+    @property
     def is_own(self) -> bool:
-        """Whether it is of the program itself: neither Python's, nor of an installed package."""
-        return not _STANDARD.search(self.file) and _PACKAGES not in self.file
+        """Whether it is of the program itself: neither Python's, nor trainchart's, nor of an installed package."""
+        return not (_PYTHON.search(self.file) or _TRAINCHART in self.file or _PACKAGES in self.file)
 
 
 def read_stacks(group: int) -> List[str]:
@@ -137,7 +142,9 @@ def _describe_thread(frames: Sequence[Frame], *, is_main: bool) -> str:
         return f"{_SHUTDOWN}: its main thread has ended, and it waits for its other threads"
     if own is None:
         return "".join(_describe_frames(frames[:1])) if is_main else ""
-    return ", called from ".join(_describe_frames(dict.fromkeys((frames[0], own))))
+    # What the program called of Python says more than where that waits: of a pool of processes, not of its lock.
+    called = [frame for frame in frames[: frames.index(own)][-1:] if frame.is_of_python]
+    return ", called from ".join(_describe_frames(dict.fromkeys((frames[0], *called, own))))
 
 
 def _describe_target(frames: Sequence[Frame]) -> str:

@@ -21,8 +21,9 @@ TERMINATED = Cause(
 PEER_LOST = Cause(
     "peer-lost",
     "The program lost its connection to another task of the run.",
-    "Look at the task that failed first; this one only followed. If no other task failed, the network between their "
-    "machines breaks connections: check for a firewall, and for packets larger than a link allows (MTU).",
+    "If another task failed first, look at that one: this one only followed. If none did, the network between their "
+    "nodes breaks connections: look for a firewall, and for packets larger than a link allows (MTU): from one node to "
+    "a pod on the other, ping -M do -s 1400 then fails, and ping -s 56 does not.",
     RESTART_IN_PLACE_PEER,
 )
 WORKERS_DIFFER = Cause(

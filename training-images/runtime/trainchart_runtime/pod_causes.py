@@ -265,7 +265,16 @@ EVICTED = Cause(
     "The pod was evicted from its node.",
     "If the message says that it exceeded its limit, raise tmpSize, ephemeralStorageLimit or the volume's sizeLimit, "
     "or let the program write less. Otherwise, check the node's memory and disk, and who drained or tainted it "
-    "(kubectl describe node NODE). The pod is recreated.",
+    "(kubectl describe node NODE).",
+    RESTART_RECREATED,
+)
+EVICTED_BY_CLIENT = Cause(
+    "evicted-by-client",
+    "A client of Kubernetes' Eviction API evicted the pod: kubectl drain, a descheduler, an autoscaler or the like.",
+    "It was not the node: that one needs no repair. Events may name the client (kubectl get events --field-selector "
+    "involvedObject.name=POD), and kubectl get nodes shows a node that is drained as SchedulingDisabled. Have "
+    "the client's owner exempt training pods. If pods are evicted before they have saved a checkpoint, the run makes "
+    "no progress: save more often.",
     RESTART_RECREATED,
 )
 POD_DEADLINE = Cause(

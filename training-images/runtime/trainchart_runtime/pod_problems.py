@@ -179,7 +179,7 @@ _DISRUPTIONS = {
     "PreemptionByKubeScheduler": pod_causes.PREEMPTED,
     _TAINTED: pod_causes.NODE_LOST,
     "DeletionByPodGC": pod_causes.NODE_LOST,
-    "EvictionByEvictionAPI": pod_causes.EVICTED,
+    "EvictionByEvictionAPI": pod_causes.EVICTED_BY_CLIENT,
     "TerminationByKubelet": pod_causes.EVICTED,
 }
 """Reasons of the pod condition DisruptionTarget."""

@@ -27,6 +27,7 @@ from trainchart_runtime.run.state import (
     SUCCEEDED,
     SUSPENDED,
     Deaths,
+    Incident,
     RunProgress,
     dump_state,
     parse_state,
@@ -169,6 +170,29 @@ def test_next_attempt_may_run_another_build():
     assert (again.phase, again.attempt, again.builds) == (STARTING, 2, {})
 
 
+# --- one node ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("node", "deaths", "spared"),
+    [
+        ("node1", [("worker-1", "node2", causes.PROGRAM_ERROR)], "worker-0 on node1"),
+        ("node1", [("worker-1", "node2", causes.CRASHED), ("chief-0", "node1", causes.PEER_LOST)], "worker-0 on node1"),
+        ("node1", [("worker-1", "node2", causes.PROGRAM_ERROR), ("worker-0", "node1", causes.PROGRAM_ERROR)], ""),
+        ("node2", [("worker-1", "node2", causes.PROGRAM_ERROR)], ""),
+        ("node1", [], ""),
+    ],
+    ids=["again", "a peer noticed", "both", "one node", "once"],
+)
+def test_twins_on_other_nodes_that_have_not_failed_are_recorded(node, deaths, spared):
+    failed = pod("worker-1", end(causes.PROGRAM_ERROR, 1), is_running=False, node="node2")
+    seen = see(group(worker_0=pod("worker-0", node=node), worker_1=failed))
+    incidents = tuple(Incident(1.0, f"exp1-mnist-{task}", place, cause.name, "") for task, place, cause in deaths)
+    first = decide(PLAN, seen, running()._replace(incidents=incidents))
+    verdict = decide(PLAN, seen._replace(now=first.wake_at), first.state).state.verdict
+    assert (verdict.pod, verdict.spared) == ("exp1-mnist-worker-1", spared)
+
+
 # --- preemption ----------------------------------------------------------------------------------------------------
 
 
@@ -301,16 +325,16 @@ def test_steps_lost_by_a_chief_killed_while_saving_are_recorded():
 
 
 @pytest.mark.parametrize(
-    ("message", "way"),
+    ("cause", "message", "way"),
     [
-        ("Eviction API: evicting", KILLED),
-        ("Taint manager: deleting due to NoExecute taint", KILLED),
-        ('Usage of EmptyDir volume "tmp" exceeds the limit "48Mi".', ""),
-        ("The node was low on resource: memory.", ""),
+        ("evicted-by-client", "Eviction API: evicting", KILLED),
+        ("evicted", "Taint manager: deleting due to NoExecute taint", KILLED),
+        ("evicted", 'Usage of EmptyDir volume "tmp" exceeds the limit "48Mi".', ""),
+        ("evicted", "The node was low on resource: memory.", ""),
     ],
 )
-def test_grace_period_is_not_blamed_where_a_kubelet_evicts(message, way):
-    lost = lose_steps(end(causes.TERMINATED, 143, signal=9, step=706), problem=Problem("evicted", message))
+def test_grace_period_is_not_blamed_where_a_kubelet_evicts(cause, message, way):
+    lost = lose_steps(end(causes.TERMINATED, 143, signal=9, step=706), problem=Problem(cause, message))
     assert lost == [(2, "exp1-mnist-chief-0", 706, 120, way)]
 
 

@@ -87,6 +87,7 @@ def test_the_schema():
             "lines": ["step 799", "OSError: \udcff"],
             "changes": "",
             "build": "",
+            "spared": "",
         },
         "pendingVerdict": None,
         "succeeded": {"worker-1": 6.5},

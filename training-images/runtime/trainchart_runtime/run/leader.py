@@ -12,7 +12,7 @@ from trainchart_runtime.run.state import KILLED, SETBACKS_KEPT, RunProgress, Run
 
 _EARLIER_RESTARTS = 3
 _SIGKILL = 9
-_GRACEFUL = ("Eviction API", "Taint manager")
+_GRACEFUL = "Taint manager"
 """How the messages of evictions begin that give a pod its grace period."""
 
 

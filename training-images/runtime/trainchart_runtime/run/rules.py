@@ -56,7 +56,7 @@ from trainchart_runtime.run.state import (
     RunState,
     enter_phase,
 )
-from trainchart_runtime.run.verdict import add_build, add_changes, explain_stop
+from trainchart_runtime.run.verdict import add_build, add_changes, add_spared, explain_stop
 
 _EXIT_CODES = {FAILED: EXIT_TRAINING_FAILED, STOPPED: EXIT_TRAINING_FAILED}
 REPORT_SECONDS = 10.0
@@ -86,6 +86,7 @@ def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> De
         parked = [pod for pod in own if pod.uid in seen.reports and seen.reports[pod.uid].is_parked]
         state = judge(plan, group, own, gone, parked, state, seen.now)
     state = add_build(add_changes(state, (*own, *gone), seen.sets), (*own, *gone))
+    state = add_spared(state, (*own, *gone))
     state = _follow_wishes(plan, seen, own, state)
     state = _leave_pods_behind(plan, seen, state)
     group = resolve_group(plan.cluster, state.roles)

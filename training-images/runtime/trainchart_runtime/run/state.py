@@ -80,6 +80,8 @@ class Verdict(NamedTuple):
     """How the pod differs from what its StatefulSet says: an admission policy, a webhook or a person changed it."""
     build: str = ""
     """Which build of its image the pod ran, where other pods ran others under the same tag."""
+    spared: str = ""
+    """Pods of its StatefulSet on other nodes that have not failed, where the pod failed more than once on its own."""
 
 
 class RoleState(NamedTuple):

@@ -22,9 +22,17 @@ from trainchart_runtime.termination import LINE_LIMIT, LINES_KEPT, Termination, 
 _TELLING = {
     causes.PEER_UNRESOLVABLE.name,
     pod_causes.EVICTED.name,
+    pod_causes.EVICTED_BY_CLIENT.name,
     *(cause.name for cause in causes.CAUSES.values() if cause.restart == RESTART_IN_PLACE),
 }
 """Causes of the end of a program, or its pod, that say more than that it came no further."""
+
+
+_OF_OTHERS = {
+    cause.name for cause in (causes.PEER_LOST, causes.PEER_MISSING, causes.PEER_UNRESOLVABLE, pod_causes.POD_DELETED)
+}
+"""Causes of deaths that say nothing of the pod itself."""
+_SPARED_SHOWN = 3
 
 
 def find_failures(
@@ -100,6 +108,25 @@ def add_build(state: RunState, pods: Sequence[PodView]) -> RunState:
     if verdict is None or pod is None or pod.build is None or verdict.result != FAILED or verdict.build:
         return state
     return state._replace(verdict=verdict._replace(build=describe_build(pod.build, pod.node, state.builds)))
+
+
+def add_spared(state: RunState, pods: Sequence[PodView]) -> RunState:
+    """Return `state` with the pods on other nodes that do as the one that ended the run, and have not failed."""
+    verdict = state.verdict
+    if verdict is None or verdict.result != FAILED or verdict.spared or not verdict.node:
+        return state
+    deaths = [incident for incident in state.incidents if incident.cause not in _OF_OTHERS]
+    is_repeated = any(each.node == verdict.node and each.at < verdict.at for each in deaths)
+    failed_nodes = {verdict.node, *(each.node for each in deaths)}
+    owner = verdict.pod.rpartition("-")[0]
+    spared = [
+        f"{pod.task} on {pod.node}"
+        for pod in pods
+        if pod.is_running and pod.name.rpartition("-")[0] == owner and pod.node not in failed_nodes
+    ]
+    if not is_repeated or len(failed_nodes) > 1 or not spared:
+        return state
+    return state._replace(verdict=verdict._replace(spared=", ".join(spared[:_SPARED_SHOWN])))
 
 
 def explain_success(leaders: Sequence[PodView], now: float) -> Verdict:
