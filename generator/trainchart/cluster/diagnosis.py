@@ -139,6 +139,7 @@ def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
     # The launcher's last words are newer than what it was asked before.
     if verdict is not None and (progress.step is None or verdict.step is not None):
         progress = Progress(verdict.step, progress.examples_per_second, verdict.metrics or progress.metrics, verdict.at)
+    progress = replace(progress, first_at=state.first_step_at)
     return Report(
         key=key,
         now=now,

@@ -112,9 +112,10 @@ def _is_absent(incident: Incident, report: Report) -> bool:
 def find_first_death(report: Report, outcome: Verdict) -> Incident | None:
     """Return the failure from which that which ended the run may come; None where it is the same, or there is none."""
     first: Incident | None = None
-    until = outcome.at
+    until, began = outcome.at, report.progress.first_at
     for each in sorted(report.incidents, key=lambda incident: incident.at, reverse=True):
-        if each.at < until - _LINKED_SECONDS:
+        is_over = each.at < began < outcome.at - _LAG_SECONDS
+        if is_over or each.at < until - _LINKED_SECONDS:
             break
         until = min(until, each.at)
         cause = CAUSES.get(each.cause)

@@ -126,6 +126,8 @@ class Progress:
     """Starts of its program since the highest step was reached."""
     before: int | None = None
     """Step of the start before the present one, which has told none of its own yet."""
+    first_at: float = 0.0
+    """When its first step was seen; 0 where it is not known."""
     nan_metrics: tuple[str, ...] = ()
     """Names of those that are not a number, as of a training that has diverged."""
 

@@ -297,3 +297,12 @@ def test_taken_port_of_an_own_network_is_not_the_nodes() -> None:
     assert "network of its node" not in look(state, ports=OWN_PORTS)
     assert "network of its node" not in look(state, spec={"hostNetwork": False}, ports=OWN_PORTS)
     assert "network of its node" not in look(fail(NO_DATA), spec={"hostNetwork": True}, ports=OWN_PORTS)
+
+
+def test_error_before_the_first_step_is_listed_but_not_first() -> None:
+    death = {"pod": "exp1-mnist-worker-1", "node": "", "action": "", "error": "[Errno 111] Connection refused"}
+    deaths = [death | {"at": NOW - 300, "cause": "service-unreachable"}]
+    text = look(fail("HTTP Error 401: Unauthorized", step=300, incidents=deaths, firstStepAt=NOW - 290))
+    assert text.count("Connection refused") == 1 and text.count("What failed first") == 0
+    text = look(fail("HTTP Error 401: Unauthorized", step=300, incidents=deaths))
+    assert text.count("Connection refused") == 2 and text.count("What failed first") == 1

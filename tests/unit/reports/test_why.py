@@ -130,6 +130,25 @@ def test_failure_before_another_that_ended_the_run_is_shown(
         assert not error or f"  error      {error}" in lines
 
 
+@pytest.mark.parametrize(
+    ("first_step_at", "is_shown"),
+    [(0.0, True), (NOW - 70, True), (NOW - 40, True), (NOW - 65, False)],
+    ids=["no step", "steps before it", "the end soon after", "steps for long after it"],
+)
+def test_error_before_the_first_step_is_not_the_first_failure(first_step_at: float, *, is_shown: bool) -> None:
+    deaths = (
+        Incident(NOW - 68, "a-chief-0", "node1", "service-unreachable", "", 1, "[Errno 111] Connection refused"),
+        Incident(NOW - 20, "a-chief-0", "node1", "access-refused", "", 1, "HTTP Error 401: Unauthorized"),
+    )
+    outcome = Verdict(FAILED, NOW - 18, "access-refused", pod="a-chief-0", error="HTTP Error 401: Unauthorized")
+    progress = Progress(300, at=NOW - 20, first_at=first_step_at)
+    report = Report(TrainingKey("a", "a", "m"), NOW, FAILED, "record", incidents=deaths, outcome=outcome)
+    lines = why_lines(dataclasses.replace(report, progress=progress))
+    assert ("What failed first: a-chief-0 on node1" in lines) == is_shown
+    assert "What ended the run: a-chief-0" in lines
+    assert any("Connection refused" in line for line in lines)
+
+
 def test_a_killed_run_goes_on_without_advice() -> None:
     assert next_of(RUN_KILLED) == RESUME
 

@@ -350,7 +350,8 @@ def test_a_step_is_as_old_as_it_is_while_other_numbers_change():
         reports = {"uid-chief-0": LauncherReport(1, step=step, examples_per_second=rate)}
         state = decide(PLAN, see(group(), now=NOW + 60 * number)._replace(reports=reports), state).state
         assert state.progress.at == NOW + (60 if step == 70 else 240)
-    assert (state.first_step, state.progress.examples_per_second) == (70, 2.0)
+    assert (state.first_step, state.first_step_at) == (70, NOW + 60)
+    assert state.progress.examples_per_second == 2.0
 
 
 def test_restart_in_place_loses_steps_once_the_file_is_new():

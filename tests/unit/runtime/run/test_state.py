@@ -58,6 +58,7 @@ STATE = RunState(
     taken_away=("u1",),
     progress=RunProgress(6.0, 2, 800, 4.5, {"loss": 0.5}, 900, 1, "u3", 790, KILLED),
     first_step=10,
+    first_step_at=1.5,
     setbacks=(Setback(5.5, 1, "exp1-worker-0", 706, 120, KILLED),),
     final_lines={"worker-1": "end of shard"},
 )
@@ -138,6 +139,7 @@ def test_the_schema():
             "end": "killed",
         },
         "firstStep": 10,
+        "firstStepAt": 1.5,
         "setbacks": [
             {"at": 5.5, "attempt": 1, "pod": "exp1-worker-0", "reached": 706, "resumed": 120, "end": "killed"}
         ],

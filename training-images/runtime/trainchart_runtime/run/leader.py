@@ -48,7 +48,8 @@ def note_progress(
         progress = progress._replace(at=last.at)
     if last and progress == last._replace(at=progress.at):
         return state
-    state = state._replace(first_step=report.step if state.first_step is None else state.first_step)
+    if state.first_step is None and report.step is not None:
+        state = state._replace(first_step=report.step, first_step_at=now)
     return _note_setback(state._replace(progress=progress), leader, now)
 
 

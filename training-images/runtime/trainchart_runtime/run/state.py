@@ -249,6 +249,8 @@ class RunState(NamedTuple):
     progress: Optional[RunProgress] = None
     first_step: Optional[int] = None
     """The first step that the leading task reported: a program that had nothing left to do makes none after it."""
+    first_step_at: float = 0.0
+    """When it was seen; 0 before that."""
     setbacks: Sequence[Setback] = ()
     """The last of them."""
     final_lines: Mapping[str, str] = {}
