@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from trainchart.reports.hints import fill_in
+from trainchart.reports.hints import fill_in, start_again
 from trainchart.reports.report import OutsideChange, Report
 from trainchart.reports.text import describe_time
 from trainchart_runtime.run.judge import list_names
@@ -46,7 +46,7 @@ def change_lines(report: Report) -> Iterator[str]:
     if report.outcome is not None:
         return
     if any(change.kind == "Secret" for change in changes):
-        yield f"  next: {_ROTATED} If the new value is right: trainchart rerun {report.address}"
+        yield f"  next: {_ROTATED} If the new value is right: {start_again(report.address)}"
         return
     own = [change for change in changes if change.is_of_release]
     foreign = [change for change in changes if not change.is_of_release]

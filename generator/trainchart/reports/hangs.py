@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from trainchart.reports.hints import start_again
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import CLUSTER, FROM_RECORD, SILENT_SECONDS, Report, TrainingKey
 from trainchart_runtime.cluster import CHIEF, WORKER
@@ -72,6 +73,10 @@ _BUSY = "{} printed nothing and made no step for minutes, but used CPU time:"
 _LOOP = "an endless loop, or data of which a filter lets nothing pass"
 _WATCHED = "run.noProgressTimeout restarts such a run."
 _UNWATCHED = "run.noProgressTimeout does not end it, because it counts from the first step that a pod reports."
+_SAME_STEPS = (
+    "all tasks that train in step must do the same number of steps (shards of equal size, repeated data, or an end "
+    "that all agree on)"
+)
 _TASKS_SHOWN = 8
 _RUNNING = "Running"
 _OF_LAUNCHER = "trainchart-launcher: "
@@ -106,7 +111,7 @@ def advise_on_hang(report: Report) -> Iterator[str]:
     words = _describe_wait(report, wait) or (
         _ALONE if is_alone else _IN_STEP if report.remarks else _IN_STEP + _PERHAPS
     )
-    again = f" Once that is fixed: trainchart rerun {report.address}" if is_new and report.origin == CLUSTER else ""
+    again = f" Once that is fixed: {start_again(report.address)}" if is_new and report.origin == CLUSTER else ""
     yield f"If {unless}{noted}, {words.format(report.address)}. {_UNWATCHED if is_new else _WATCHED}{again}"
 
 
@@ -119,10 +124,10 @@ def explain_refusals(report: Report) -> Iterator[str]:
     finished = [pod.label for pod in report.pods or () if pod.name in refusing and pod.label in report.finished]
     running = [pod for pod in report.pods or () if pod.name in refusing and pod.state == _RUNNING]
     if finished:
+        alike = "" if report.early_finishers else f": {_SAME_STEPS}"
         yield (
-            f"Its other pods wait for {list_names(finished)}, which {'has' if len(finished) == 1 else 'have'} finished "
-            "and will not answer any more: all tasks that train in step must do the same number of steps. Then: "
-            f"trainchart rerun {report.address}"
+            f"The other pods wait for {list_names(finished)}, which {'has' if len(finished) == 1 else 'have'} finished "
+            f"and will not answer any more{alike}. Once that is fixed: {start_again(report.address)}"
         )
     elif running and report.pods and len(running) > 1:
         ports = sorted({refusing[pod.name] for pod in running})
@@ -138,11 +143,8 @@ def explain_early_finish(report: Report) -> Iterator[str]:
     tasks = report.early_finishers
     if not tasks:
         return
-    verb = "has" if len(tasks) == 1 else "have"
-    yield (
-        f"{list_names(tasks)} {verb} finished about then, and the others may wait for it: all tasks that train in step "
-        "must do the same number of steps (shards of equal size, repeated data, or an end that all agree on)."
-    )
+    them = "it" if len(tasks) == 1 else "them"
+    yield f"{list_names(tasks)} finished at about that time, and the others may wait for {them}: {_SAME_STEPS}."
     for task in tasks[:_TASKS_SHOWN]:
         if task in report.final_lines:
             yield f"The last line of {task}: {report.final_lines[task]}"

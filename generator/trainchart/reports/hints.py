@@ -18,6 +18,11 @@ _CONTAINER = re.compile(r"\bcontainer ([a-z0-9][a-z0-9-]*) ended with")
 _CLAIM = re.compile(r"\bclaim ([a-z0-9][a-z0-9.-]*):")
 
 
+def start_again(address: str) -> str:
+    """Return the commands for a run that goes on: rerun refuses one that is not over."""
+    return f"trainchart stop {address}, then trainchart rerun {address}"
+
+
 def fill_in(
     hint: str, address: str, subject: str = "", node: str = "", *, others: Sequence[str] = (), message: str = ""
 ) -> str:

@@ -216,7 +216,7 @@ def test_a_key_that_was_changed_meanwhile_explains_a_refusal() -> None:
     assert "If a new pod is refused as well: Check the credentials" in text
     assert "c2VjcmV0" not in text
     running = "\n".join(why_lines(replace(report, phase="Running", outcome=None, outside_changes=changes)))
-    assert "If the new value is right: trainchart rerun exp1" in running and "helm rollback" not in running
+    assert "If the new value is right: trainchart stop exp1" in running and "helm rollback" not in running
 
 
 @pytest.mark.parametrize(
