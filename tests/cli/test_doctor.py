@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import call
+from trainchart.cli import doctor
+from trainchart.doctor.result import Result
 
 ROOT = Path(__file__).parent.parent.parent
 MODERN = 'echo "3.12 2.21.0"'
@@ -31,6 +33,13 @@ def test_this_machine_is_examined() -> None:
     found = examine()
     assert list(found) == ["python", "tensorflow", "helm", "disk", "memory", "ports", "builder"]
     assert {found[check][0] for check in ("python", "tensorflow", "helm", "ports")} == {"ok"}
+
+
+def test_a_line_break_in_a_name_makes_no_result(capsys: pytest.CaptureFixture[str]) -> None:
+    doctor._print(Result("storage", "ok", "the class a\nok       rights: yes", "use b\nFAILED   c"))
+    assert capsys.readouterr().out == (
+        "ok       storage: the class a\n         ok       rights: yes\n         hint: use b\n         FAILED   c\n"
+    )
 
 
 def test_text_marks_what_is_not_ok(tmp_path: Path) -> None:

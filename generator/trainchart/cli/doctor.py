@@ -139,9 +139,9 @@ def _require_target(namespace: str, context: str, release: str, sets: Sequence[s
 
 def _print(result: Result) -> None:
     mark = result.outcome.upper() if result.outcome in _LOUD else result.outcome
-    print_line(f"{mark:8} {result.check}: {result.message}")
-    if result.remedy:
-        print_line(f"{'':8} hint: {result.remedy}")
+    lines = [f"{mark:8} {result.check}: {result.message}", *([f"hint: {result.remedy}"] if result.remedy else [])]
+    # Names and messages of a cluster may hold line breaks, behind which a text would look like a result.
+    print_line("\n".join(lines).replace("\n", f"\n{'':9}"))
 
 
 def _describe(result: Result) -> dict[str, str]:

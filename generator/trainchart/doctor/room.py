@@ -55,7 +55,7 @@ class Room:
 
 def read_room(nodes: Sequence[Object], pods: Iterable[Object]) -> Room:
     """Return the room of a cluster: `pods` are those of all namespaces, also waiting and ended ones."""
-    index = {name_of(node): number for number, node in enumerate(nodes)}
+    index = {name: number for number, node in enumerate(nodes) if (name := name_of(node))}
     held = [pod for pod in pods if not has_ended(pod) and str(section(pod, "spec").get("nodeName") or "") in index]
     placed = [
         PlacedPod(

@@ -69,6 +69,11 @@ def test_pods_that_have_ended_hold_nothing() -> None:
     assert judge([make_group("worker", 6)], make_node("a"), pods=(ended,)).verdict == YES
 
 
+def test_a_node_without_a_name_holds_no_waiting_pod() -> None:
+    waiting = {**make_pod("a", "4"), "spec": {"containers": []}}
+    assert judge([make_group("worker", 6)], make_node(""), pods=(waiting,)).verdict == YES
+
+
 def test_a_release_may_fit_only_when_placed_well() -> None:
     # Two small pods of one game land on both nodes, and then no node has room for the large one.
     found = judge([make_group("large", 1, "8"), make_group("small", 2, "3")], make_node("a"), make_node("b"))
