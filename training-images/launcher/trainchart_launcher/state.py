@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Any, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_launcher.console import print_line
 from trainchart_launcher.files import overwrite_file, read_file, replace_file
@@ -17,7 +17,9 @@ from trainchart_launcher.settings import Settings
 from trainchart_runtime import contract
 from trainchart_runtime.progress import Progress, parse_progress
 from trainchart_runtime.restart import Attempts
-from trainchart_runtime.termination import Failure, dump_failures, parse_failures
+
+if TYPE_CHECKING:
+    from trainchart_runtime.termination import Failure
 
 _ATTEMPTS_FILE = "attempts.json"
 _OUTCOME_FILE = "outcome.json"
@@ -50,8 +52,28 @@ def read_memory(settings: Settings) -> Memory:
     known = {name: document.get(name) for name in Attempts._fields}
     if not all(_is_like(known[name], default) for name, default in Attempts()._asdict().items()):
         return Memory(Attempts(), False)
-    failures = parse_failures(document.get("failures"))
-    return Memory(Attempts(**known), document.get("running") is True, failures)  # type: ignore[arg-type]
+    return Memory(
+        Attempts(**known),  # type: ignore[arg-type]
+        document.get("running") is True,
+        _parse_failures(document.get("failures")),
+    )
+
+
+def _parse_failures(found: object) -> Sequence[Failure]:
+    if not found:
+        return ()
+    # Only where a program has failed: a first start need not wait for this module.
+    from trainchart_runtime.termination import parse_failures
+
+    return parse_failures(found)
+
+
+def _dump_failures(failures: Sequence[Failure]) -> List[Dict[str, Any]]:
+    if not failures:
+        return []
+    from trainchart_runtime.termination import dump_failures
+
+    return dump_failures(failures)
 
 
 def _is_like(value: object, default: object) -> bool:
@@ -61,7 +83,7 @@ def _is_like(value: object, default: object) -> bool:
 
 
 def write_memory(settings: Settings, memory: Memory) -> None:
-    failures = dump_failures(memory.failures)
+    failures = _dump_failures(memory.failures)
     document = {**memory.attempts._asdict(), "running": memory.program_was_running, "failures": failures}
     _write_own(settings, os.path.join(settings.state_dir, _ATTEMPTS_FILE), document)
 
