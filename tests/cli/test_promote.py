@@ -148,6 +148,15 @@ def test_a_release_that_is_not_there(api: SmallApi, tmp_path: Path) -> None:
     assert "the release must be in the namespace of the server, team-a" in done.stderr
 
 
+def test_a_line_break_in_a_record_makes_no_line(api: SmallApi, chart: Path, tmp_path: Path) -> None:
+    record = record_of(300, "bob\n3         2026-11-28T18:00:00Z")
+    record["promotion"]["from"]["release"] = "exp1\nerror: forged"
+    api.objects["secrets"] = [make_server_record(chart, 2, 300, **record)]
+    lines = run_to(api, tmp_path, "--to", "digits", "--history").stdout.splitlines()
+    assert len(lines) == 2
+    assert "forged" in lines[1]
+
+
 def test_the_history_as_text_and_json(api: SmallApi, chart: Path, tmp_path: Path) -> None:
     done = run_to(api, tmp_path, "--to", "digits", "--history")
     assert (done.returncode, done.stdout) == (0, "")

@@ -183,15 +183,15 @@ def _print_done(done: Promoted, output: Format) -> None:
         print_json(body)
         return
     for each in done.gates:
-        print_line(f"gate {each.gate}: {_number(each.value)}, met")
+        _print_cleaned(f"gate {each.gate}: {_number(each.value)}, met")
     if done.state == UNCHANGED:
-        print_line(f"{done.server} already serves {done.model}; nothing was changed")
+        _print_cleaned(f"{done.server} already serves {done.model}; nothing was changed")
     elif done.state == PLANNED:
         for change in done.changes:
-            print_line(f"{change.key}: {change.before} -> {change.after}")
-        print_line(f"{done.server} would serve {done.model} instead of {done.before}; nothing was changed")
+            _print_cleaned(f"{change.key}: {change.before} -> {change.after}")
+        _print_cleaned(f"{done.server} would serve {done.model} instead of {done.before}; nothing was changed")
     else:
-        print_line(f"{done.server} serves {done.model} instead of {done.before} (revision {done.revision})")
+        _print_cleaned(f"{done.server} serves {done.model} instead of {done.before} (revision {done.revision})")
     for note in done.notes:
         print_note(f"note: {note}")
 
@@ -211,9 +211,16 @@ def _print_history(entries: list[Entry], serving: Model, output: Format) -> None
     rows += [(str(each.revision), *_describe_promotion(each.promotion, each.state)) for each in entries]
     widths = [max(len(row[column]) for row in rows) for column, _ in enumerate(rows[0])]
     for row, why in zip(rows, ("", *(each.why for each in entries)), strict=True):
-        print_line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        _print_cleaned("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
         if why:
-            print_line(f"          {why}")
+            _print_cleaned(f"          {why}")
+
+
+def _print_cleaned(text: str) -> None:
+    """Print one line: the record of a promotion may hold any text, with line breaks too."""
+    from trainchart_runtime.log_text import clean
+
+    print_line(clean(text))
 
 
 def _describe_promotion(promotion: Promotion, state: str) -> tuple[str, ...]:
