@@ -94,6 +94,22 @@ def test_five_releases_and_each_a_second_time(project: Path) -> None:
     assert chart["annotations"]["trainchart/generator"]
 
 
+def test_a_line_break_in_an_index_makes_no_version(project: Path) -> None:
+    (project / "hostile").mkdir()
+    entry = {
+        "name": "digits",
+        "version": "1.0.0",
+        "digest": "a\n2.0.0  2026-01-01  b",
+        "created": "\n3.0.0",
+        "urls": ["x"],
+    }
+    index = {"apiVersion": "v1", "entries": {"digits": [entry]}}
+    (project / "hostile" / "index.yaml").write_text(json.dumps(index))
+    lines = run(project, "versions", "digits", "--from", "hostile").stdout.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("1.0.0  3.0.0")
+
+
 def test_what_is_published_can_be_listed_verified_and_deprecated(project: Path) -> None:
     nothing = run(project, "versions", "digits", "--from", "repository", "--format", "json")
     assert nothing.returncode == 8

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note, spell_out
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 from trainchart.cli.signals import end_in_order
 from trainchart.images.choices import BuilderName, Flavour, TagChoice
 
@@ -182,6 +182,7 @@ def inspect(
     Example: trainchart image inspect mnist
     """
     from trainchart.actions.image import ImageRequest, inspect_image, plan_image, read_sbom
+    from trainchart_runtime.log_text import clean
 
     request = ImageRequest(model, "", TagChoice.spec, flavour, base_image, platform, plain_http)
     planned = plan_image(request, os.environ)
@@ -205,9 +206,10 @@ def inspect(
     print_line(found.reference)
     print_line(f"  digest    {image.digest}")
     print_line(f"  size      {image.size / 1e6:.1f} MB to pull")
-    print_line(spell_out(f"  platforms {', '.join(image.platforms)}"))
+    # The registry says both.
+    print_line(clean(f"  platforms {', '.join(image.platforms)}"))
     for name, value in sorted(image.labels.items()):
-        print_line(spell_out(f"  label     {name}={value}"))
+        print_line(clean(f"  label     {name}={value}"))
     if found.changed is None:
         print_line("  inputs    unknown: trainchart image did not build it")
     elif found.changed:

@@ -38,6 +38,7 @@ def versions(
     """
     from trainchart.actions.support.repository_access import Address
     from trainchart.actions.versions import list_published
+    from trainchart_runtime.log_text import clean
 
     found = list_published(model, Address(from_, plain_http), os.environ)
     if format_ is Format.json:
@@ -58,4 +59,4 @@ def versions(
     for version in found:
         note = "  deprecated" if version.is_deprecated else ""
         line = f"{version.version:{width}}  {version.created[:10] or '?':10}  {version.digest or '?'}{note}"
-        print_line(line)
+        print_line(clean(line))  # an index may hold any text
