@@ -132,6 +132,16 @@ def test_what_others_have_published_does_not_steer_the_terminal(project: Path) -
     assert "a\\x1b[31mb has no digits 1.0.0" in named.stderr
 
 
+@pytest.mark.parametrize("colour", [{"NO_COLOR": "1"}, {}], ids=["plain", "rich"])
+def test_a_line_break_in_a_name_makes_no_line(project: Path, colour: dict[str, str]) -> None:
+    (project / "charts/digits/templates/other.yaml").write_text(
+        'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "a\\nan upgrade is: without effect"}\n'
+    )
+    shown = run(project, "diff", "digits", "--against", "charts/digits", **colour).stdout
+    assert "a\\nan upgrade is: without effect" in shown
+    assert [line[:12] for line in shown.splitlines()].count("an upgrade i") == 1
+
+
 def test_repository_and_path_are_refused_together(project: Path) -> None:
     done = run(project, "diff", "digits", "--against", "charts/digits", "--from", "repository")
     assert done.returncode == 2

@@ -113,11 +113,16 @@ def _print(found: Difference) -> None:
     from rich.text import Text
 
     if os.environ.get("NO_COLOR"):  # rich would still write in bold
-        print_line("\n".join(spell_out(line) for line, _ in _lines(found)))
+        print_line("\n".join(_spell(line) for line, _ in _lines(found)))
         return
     console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
     for line, style in _lines(found):
-        console.print(Text(spell_out(line), style=style))
+        console.print(Text(_spell(line), style=style))
+
+
+def _spell(line: str) -> str:
+    # A name with a line break must not look like another change.
+    return spell_out(line).replace("\n", "\\n")
 
 
 def _lines(found: Difference) -> Iterator[tuple[str, str]]:
