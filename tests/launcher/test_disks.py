@@ -42,10 +42,39 @@ def test_full_folders_are_found_among_the_mounts(full):
     assert tuple(path for path, _ in found) == full
 
 
+def test_file_systems_without_an_inode_left_are_found():
+    spaces = {"/tmp": Space(64 * MIB, 40 * MIB, 8192, 0), "/with space": Space(64 * MIB, 40 * MIB, 0, 0)}
+    found = find_full(MOUNTS.splitlines(), lambda path: spaces.get(path, Space(64 * MIB, 40 * MIB, 8192, 7)))
+    assert [path for path, _ in found] == ["/tmp"], "btrfs counts no inodes: it has 0 of 0"
+
+
 def test_storage_that_may_not_answer_is_not_asked():
     asked = []
     find_full(MOUNTS.splitlines(), measure((), asked))
     assert not {"/checkpoints", "/proc", "/data"} & set(asked)
+
+
+NO_INODES = "no inodes are left on "
+
+
+@pytest.mark.parametrize(
+    ("spaces", "remark"),
+    [
+        ({"/dev/shm": Space(64 * MIB, 0)}, " (full: /dev/shm of 64 MiB)"),
+        ({"/tmp": Space(512 * MIB, 400 * MIB, 8192, 0)}, f" ({NO_INODES}/tmp, which has 8192 files and folders)"),
+        (
+            {"/": Space(64 * MIB, 0, 9, 0), "/tmp": Space(512 * MIB, 400 * MIB, 8192, 0)},
+            f" (full: / of 64 MiB; {NO_INODES}/tmp, which has 8192 files and folders)",
+        ),
+        ({}, ""),
+    ],
+)
+def test_what_is_full_is_described(monkeypatch, tmp_path, spaces, remark):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(MOUNTS)
+    monkeypatch.setattr(disks, "_MOUNTS", str(mounts))
+    monkeypatch.setattr(disks, "_measure", lambda path: spaces.get(path, Space(64 * MIB, 40 * MIB, 8192, 7)))
+    assert disks.describe_full_disks() == remark
 
 
 def test_error_without_a_path_names_what_is_full(monkeypatch, tmp_path):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Callable, Iterable, List, NamedTuple, Tuple
 
+from trainchart_runtime.contract import NO_INODES
+
 _MOUNTS = "/proc/self/mounts"
 _LOCAL = ("tmpfs", "overlay", "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs")
 """Others may not answer for as long as their server is away."""
@@ -18,6 +20,9 @@ class Space(NamedTuple):
 
     size: int
     free: int
+    inodes: int = 0
+    """0 where the file system has no fixed number of them."""
+    free_inodes: int = 0
 
 
 def describe_full_disks() -> str:
@@ -27,8 +32,11 @@ def describe_full_disks() -> str:
             found = find_full(file, _measure)
     except OSError:
         return ""
-    names = ", ".join(f"{path} of {space.size // _MEBIBYTE} MiB" for path, space in found[:_NAMED])
-    return f" (full: {names})" if names else ""
+    full = [f"{path} of {space.size // _MEBIBYTE} MiB" for path, space in found if space.free < _FULL_BYTES]
+    parts = [f"full: {', '.join(full[:_NAMED])}"] if full else []
+    used_up = [each for each in found if each[1].free >= _FULL_BYTES][:_NAMED]
+    parts += [f"{NO_INODES}{path}, which has {space.inodes} files and folders" for path, space in used_up]
+    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def find_full(mounts: Iterable[str], measure: Callable[[str], Space]) -> List[Tuple[str, Space]]:
@@ -43,7 +51,7 @@ def find_full(mounts: Iterable[str], measure: Callable[[str], Space]) -> List[Tu
             space = measure(path)
         except OSError:
             continue
-        if space.size and space.free < _FULL_BYTES:
+        if space.size and (space.free < _FULL_BYTES or (space.inodes and not space.free_inodes)):
             found.append((path, space))
     return found
 
@@ -53,4 +61,4 @@ def _measure(path: str) -> Space:
         # Kubernetes mounts single files too, such as /etc/hosts.
         return Space(0, 0)
     seen = os.statvfs(path)
-    return Space(seen.f_blocks * seen.f_frsize, seen.f_bavail * seen.f_frsize)
+    return Space(seen.f_blocks * seen.f_frsize, seen.f_bavail * seen.f_frsize, seen.f_files, seen.f_favail)

@@ -166,6 +166,8 @@ WORKS_IN = "; the program is busy in "
 """In the launcher's line about a program that computes without a step or output, before where that is."""
 UNREAD_PIPE = "waits until its output is read"
 """In the launcher's words about a process that writes to a full pipe."""
+NO_INODES = "no inodes are left on "
+"""In the launcher's addition to an error, before the folder."""
 USE_QUERY = "use"
 """With it, `/status?use` also says what the container uses, which is measured then."""
 
