@@ -9,12 +9,14 @@ import difflib
 import re
 from collections.abc import Iterator
 
+from trainchart.cluster.full_volumes import name_volume
 from trainchart.cluster.snapshot import Object, Snapshot, items_of, listed, name_of, section
 from trainchart.reports.report import Report
 from trainchart.secret_masks import MASK
 from trainchart.secret_names import hide_logins, names_secret
 from trainchart_runtime.causes import (
     ACCESS_REFUSED,
+    DISK_FULL,
     DOWNLOAD_FAILED,
     PEER_LOST,
     PEER_MISSING,
@@ -69,6 +71,7 @@ def find_leads(report: Report, seen: Snapshot) -> tuple[str, ...]:
     leads = [*_name_host_port(report, seen), *_name_spared(report)]
     for spec in _find_specs(report, seen):
         error = report.outcome.error if report.outcome else ""
+        leads += _name_full_volume(spec, report) if DISK_FULL.name in told else ()
         leads += _name_secrets(spec, error) if ACCESS_REFUSED.name in told or _OF_HEADERS.search(error) else ()
         leads += _name_paths(spec) if report.fails_at_start else ()
         leads += _name_near_variable(spec, report.outcome.error) if report.outcome and report.fails_at_start else ()
@@ -140,6 +143,13 @@ def _name_spared(report: Report) -> Iterator[str]:
         f"differs, compare the nodes: {last.node} may hold a damaged copy of the image (crictl rmi removes it), or its "
         "network, service proxy (kube-proxy), disks or devices may not work."
     )
+
+
+def _name_full_volume(spec: Object, report: Report) -> Iterator[str]:
+    outcome = report.outcome
+    words = name_volume(outcome.error, spec, _find_training(spec), outcome.pod, outcome.node) if outcome else ""
+    if words:
+        yield words
 
 
 def _find_training(spec: Object) -> Object:

@@ -8,12 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from trainchart.reports.report import ReportedProblem
+from trainchart.reports.report import Report, ReportedProblem
+from trainchart_runtime.causes import DISK_FULL
 from trainchart_runtime.cluster import CHIEF, EVALUATOR, PS, WORKER
+from trainchart_runtime.contract import NO_INODES
+from trainchart_runtime.run.state import Verdict
 
 _JOB = "Job "
 """What the subject of a problem of the run controller begins with, before the name of its Job."""
 _ROLES = (CHIEF, WORKER, PS, EVALUATOR)
+_INODES = (
+    "Delete small files, or pack them into a few large ones (TFRecord), or make the file system with more inodes; df "
+    "-i shows them."
+)
+_SPACE = "Free space there, enlarge it, or write less, such as fewer checkpoints."
+"""Where a lead names the volume."""
 _CONTAINER = re.compile(r"\bcontainer ([a-z0-9][a-z0-9-]*) ended with")
 _CLAIM = re.compile(r"\bclaim ([a-z0-9][a-z0-9.-]*):")
 
@@ -40,6 +49,15 @@ def fill_in(
     release, _, place = address.partition(" ")
     words = re.compile(r"(helm [a-z ]+) RELEASE( REVISION)?")
     return words.sub(lambda found: f"{found[1]} {release}{found[2] or ''} {place}", hint)
+
+
+def choose_space_hint(report: Report, outcome: Verdict) -> str:
+    """Return what to do where no space is left, as far as it is known where and of what; "" for other causes."""
+    if outcome.cause != DISK_FULL.name:
+        return ""
+    if f"({NO_INODES}" in outcome.error:  # and nothing else is full
+        return _INODES
+    return _SPACE if report.leads else ""
 
 
 def _fill_pod(hint: str, subject: str) -> str:

@@ -13,7 +13,7 @@ from trainchart.reports.hangs import (
     show_last_lines,
     show_line,
 )
-from trainchart.reports.hints import fill_in, leave_notes
+from trainchart.reports.hints import choose_space_hint, fill_in, leave_notes
 from trainchart.reports.local_causes import NOTHING_DONE, RUN_KILLED
 from trainchart.reports.report import (
     CLUSTER,
@@ -39,6 +39,7 @@ from trainchart.reports.text import (
 from trainchart_runtime.causes import (
     ACCESS_REFUSED,
     CAUSES,
+    DISK_FULL,
     DOWNLOAD_FAILED,
     OUT_OF_MEMORY,
     PEER_MISSING,
@@ -84,7 +85,7 @@ _ON_SIGTERM = "SIGTERM was sent, on which programs of the training library save,
 _OF_NETWORKS = tuple(
     cause.name for cause in (DOWNLOAD_FAILED, SERVICE_UNREACHABLE, PEER_MISSING, PEER_UNRESOLVABLE, STORAGE_FAILED)
 )
-_LED = (ACCESS_REFUSED.name, PORT_IN_USE.name)
+_LED = (ACCESS_REFUSED.name, DISK_FULL.name, PORT_IN_USE.name)
 """Causes of which leads say more than the general hint."""
 _SAME_SECONDS = 10.0
 _REPORTED_SECONDS = 45.0
@@ -239,7 +240,12 @@ def advise(report: Report) -> str:
     if outcome.result == STOPPED:
         return again
     growth = find_growth(report) if outcome.cause == OUT_OF_MEMORY.name else ""
-    hint = growth or outcome.hint or (CAUSES[outcome.cause].hint if outcome.cause in CAUSES else "")
+    hint = (
+        growth
+        or choose_space_hint(report, outcome)
+        or outcome.hint
+        or (CAUSES[outcome.cause].hint if outcome.cause in CAUSES else "")
+    )
     hint = fill_in(hint, name, outcome.pod, outcome.node, message=outcome.error)
     if report.warnings:
         hint = f"First read the warnings from other pods below: the cause may be there. {hint}".rstrip()

@@ -306,3 +306,54 @@ def test_error_before_the_first_step_is_listed_but_not_first() -> None:
     assert text.count("Connection refused") == 1 and text.count("What failed first") == 0
     text = look(fail("HTTP Error 401: Unauthorized", step=300, incidents=deaths))
     assert text.count("Connection refused") == 2 and text.count("What failed first") == 1
+
+
+NO_SPACE = "OSError: [Errno 28] No space left on device: "
+VOLUMES = [
+    {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}},
+    {"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}},
+    {"name": "cache", "persistentVolumeClaim": {"claimName": "feature-cache"}},
+    {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}},
+    {"name": "host", "hostPath": {"path": "/mnt/disk1"}},
+    {"name": "share", "nfs": {"server": "a", "path": "/b"}},
+]
+PLACES = {"shm": "/dev/shm", "tmp": "/tmp", "cache": "/cache/", "scratch": "/cache/tmp", "host": "/h", "share": "/s"}
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (f"{NO_SPACE}'/cache/13/8113.feat'", "/cache is claim feature-cache."),
+        (
+            f"{NO_SPACE}'/cache/tmp/a'",
+            "/cache/tmp is claim exp1-mnist-worker-1-scratch, which is deleted with its pod.",
+        ),
+        (f"{NO_SPACE}'/cache/tmp2'", "/cache is claim feature-cache."),
+        (
+            "a.ResourceExhaustedError: /job:a/task:0 /tmp/x; No space left on device",
+            "/tmp is an emptyDir (sizeLimit 1Gi) on the disk",
+        ),
+        (
+            f"{NO_SPACE[:-2]} (full: /dev/shm of 64 MiB)",
+            "/dev/shm is an emptyDir (sizeLimit 64Mi) in memory, set by roles.worker.shmSize.",
+        ),
+        (f"{NO_SPACE}'/s/a' -> '/h/a'", "/h is folder /mnt/disk1 on the disk of its node node2."),
+        (f"{NO_SPACE}'/s/a'", "/s is volume share (nfs)."),
+        (f"{NO_SPACE}'/opt/a'", "/opt/a is in no volume, but in the container's own file system, on the disk of its"),
+        (f"{NO_SPACE}'model.keras'", ""),
+    ],
+)
+def test_volume_without_space_is_named(error: str, words: str) -> None:
+    mounts = [{"name": name, "mountPath": path} for name, path in PLACES.items()]
+    text = look(fail(error, step=5, cause=causes.DISK_FULL), spec={"volumes": VOLUMES}, volumeMounts=mounts)
+    assert f"What to do next: {words}" in text
+    assert ("Free space there, enlarge it, or write less, such as fewer checkpoints." in text) is bool(words)
+    assert ("/tmp and everything outside volumes" in text) is (not words)
+
+
+def test_advice_on_inodes_is_not_to_enlarge_a_volume() -> None:
+    mounts = [{"name": "cache", "mountPath": "/cache"}]
+    error = f"{NO_SPACE}'a.feat' (no inodes are left on /cache, which has 8192 files and folders)"
+    text = look(fail(error, step=5, cause=causes.DISK_FULL), spec={"volumes": VOLUMES}, volumeMounts=mounts)
+    assert "What to do next: /cache is claim feature-cache. Delete small files, or pack them" in text
+    assert "with more inodes; df -i shows them" in text and "nlarge" not in text
