@@ -8,6 +8,7 @@ from trainchart.reports.hints import fill_in, start_again
 from trainchart.reports.report import OutsideChange, Report
 from trainchart.reports.text import describe_time
 from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.problems import BY_SET
 from trainchart_runtime.run.state import Verdict
 
 _SHOWN = 8
@@ -21,10 +22,11 @@ _UNDO_CHANGES = (
     "kubectl edit removes them. What starts later may differ from what started before."
 )
 _NO_ROLLBACK = "The chart does not set these fields, so helm rollback leaves them unchanged."
-_NOT_OF_RELEASE = "helm rollback does not restore what is not part of the release."
+_NOT_OF_RELEASE = "since helm rollback does not restore what is not part of the release."
 _CHANGED_FILES = (
-    "A ConfigMap was changed during the run, see above: pods that start later get other files than those from before. "
-    "If that was not intended: {} If it was: start a new run, from the beginning if the checkpoints do not fit."
+    "A ConfigMap was changed during the run, see above: pods that start later get other files than those from "
+    "before{}. If that was not intended: {} If it was: start a new run, from the beginning if the "
+    "checkpoints do not fit."
 )
 _UNDO_FILES = "helm rollback RELEASE REVISION restores it (Helm 4: with --force-conflicts)."
 _ROTATED = (
@@ -67,7 +69,10 @@ def advise_on_changes(report: Report, outcome: Verdict, hint: str) -> str:
         foreign = [change for change in files if not change.is_of_release]
         cures = [_UNDO_FILES] if len(foreign) < len(files) else []
         cures += [_restore(foreign)] if foreign else []
-        hint = f"{fill_in(_CHANGED_FILES.format(' '.join(cures)), report.address)} Otherwise: {hint}"
+        last = max(change.at for change in files)
+        later = sorted({each.pod for each in report.incidents if each.action == BY_SET and each.at > last})
+        recreated = f" (recreated since then: {list_names(later)})" if later else ""
+        hint = f"{fill_in(_CHANGED_FILES.format(recreated, ' '.join(cures)), report.address)} Otherwise: {hint}"
     if any(change.kind == "Secret" for change in report.outside_changes):
         hint = f"{_ROTATED} If a new pod is refused as well: {hint}"
     if outcome.pod.rpartition("-")[0] in {change.name for change in report.outside_changes}:
@@ -78,4 +83,4 @@ def advise_on_changes(report: Report, outcome: Verdict, hint: str) -> str:
 def _restore(changes: Sequence[OutsideChange]) -> str:
     """Return who has to restore objects that do not belong to the release."""
     names = list(dict.fromkeys(change.subject for change in changes))
-    return f"have the owner of {list_names(names)} apply the earlier content again (kubectl apply). {_NOT_OF_RELEASE}"
+    return f"have the owner of {list_names(names)} apply the earlier content again (kubectl apply), {_NOT_OF_RELEASE}"

@@ -32,7 +32,8 @@ from trainchart.reports.text import list_lines, status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
 from trainchart_runtime.pod_problems import parse_time
-from trainchart_runtime.run.state import Verdict
+from trainchart_runtime.run.problems import BY_SET
+from trainchart_runtime.run.state import Incident, Verdict
 
 OF_RELEASE = {"meta.helm.sh/release-name": "exp1"}
 HELM = {
@@ -290,4 +291,18 @@ def test_only_objects_of_the_release_are_rolled_back(kind: str, metadata: dict[s
     for text in ("\n".join(why_lines(report)), "\n".join(why_lines(failed))):
         assert ("helm rollback exp1 REVISION" in text) is is_own
         assert (f"have the owner of {kind} code apply the earlier content again (kubectl apply)" in text) is not is_own
+        assert ("since helm rollback does not restore what is not part of the release." in text) is not is_own
         assert (f"{kind} code (not part of the release), by kubectl-edit" in text) is not is_own
+
+
+def test_pods_recreated_after_a_change_of_files_are_named() -> None:
+    verdict = Verdict("Failed", NOW, "workers-differ", pod="exp1-mnist-worker-1", error="Shape mismatch")
+    change = OutsideChange("ConfigMap", "code", "kubectl", NOW - 60, ("data.train.py",))
+    deaths = tuple(
+        Incident(NOW - ago, f"exp1-mnist-worker-{number}", "", "pod-deleted", BY_SET)
+        for number, ago in enumerate((70, 40))
+    )
+    key = TrainingKey(NAMESPACE, "exp1", "mnist")
+    report = Report(key, NOW, "Failed", "record", outcome=verdict, outside_changes=(change,), incidents=deaths)
+    assert "those from before (recreated since then: exp1-mnist-worker-1). If that" in "\n".join(why_lines(report))
+    assert "those from before. If that" in "\n".join(why_lines(replace(report, incidents=())))
