@@ -145,7 +145,7 @@ def test_a_program_that_computes_without_a_step_is_told_once(start, watch, pod):
     printed = watch(start(SPINS))
     line = pod.wait(lambda: next(iter(printed), None), "its line")
     assert line.startswith("worker-1: no output and no step for ")
-    assert f"{contract.WORKS_IN}<module> (" in line and line.endswith("/train.py:2)")
+    assert f"{contract.BUSY_IN}<module> (" in line and line.endswith("/train.py:2)")
     time.sleep(3 * QUIET_SECONDS)
     assert len(printed) == 1
 

@@ -116,7 +116,7 @@ def check_charts(
     rules: tuple[Rule, ...] = RULES,
     use_cache: bool = True,
 ) -> Iterator[CheckedChart | TrainchartError]:
-    """Yield what is found in each chart, in order, or why it cannot be checked; on all cores where they are many."""
+    """Yield what is found in each chart, in order, or why it cannot be checked. More than FEW charts use all cores."""
     check_one = functools.partial(
         check_known_chart if use_cache else check_chart,
         values=values,
@@ -124,7 +124,7 @@ def check_charts(
         kube_versions=kube_versions,
         rules=rules,
     )
-    # Standard input and other pipes are open in this process alone.
+    # Standard input and other pipes are open in this process only.
     is_open_here = any(chart == STANDARD_INPUT or is_given_open(chart) for chart in charts)
     work = functools.partial(_try_checking, check_one)
     yield from map_parallel(work, charts, are_many=len(charts) > FEW and not is_open_here)

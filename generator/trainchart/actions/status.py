@@ -115,8 +115,8 @@ def explain_run(address: RunAddress) -> Report:
     found = [find_last_line(lines) for lines in logs]
     last_lines = tuple(each.line for each in found if each.line is not None)
     waits = tuple(each.waits for each in found if each.waits is not None)
-    works = tuple(each.works for each in found if each.works is not None)
-    report = replace(report, waits=waits, works=works)
+    busy = tuple(each.busy for each in found if each.busy is not None)
+    report = replace(report, waits=waits, busy=busy)
     if not (report.seems_to_hang or report.step_pause or report.waits_long):
         return replace(report, last_lines=last_lines) if report.awaits_first_step else report
     warnings = tuple(find_exceptions(logs))

@@ -362,5 +362,6 @@ def list_unknown(*every: Objects) -> list[str]:
 
 
 def _list_damaged(seen: Snapshot) -> list[str]:
-    more = [f"left out {len(seen.damaged) - _DAMAGED_SHOWN} more"] if len(seen.damaged) > _DAMAGED_SHOWN else []
-    return [f"left out {each}" for each in seen.damaged[:_DAMAGED_SHOWN]] + more
+    more = len(seen.damaged) - _DAMAGED_SHOWN
+    rest = [f"left out {more} more damaged objects"] if more > 0 else []
+    return [f"left out {each}" for each in seen.damaged[:_DAMAGED_SHOWN]] + rest

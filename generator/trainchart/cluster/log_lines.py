@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from trainchart.cluster.record import KeptLog
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report
-from trainchart_runtime.contract import STACK_LINE, WAITS_IN, WORKS_IN
+from trainchart_runtime.contract import BUSY_IN, STACK_LINE, WAITS_IN
 from trainchart_runtime.kept_logs import LEFT_OUT
 from trainchart_runtime.log_text import hide_credentials, is_warning
 from trainchart_runtime.pod_problems import parse_time
@@ -42,7 +42,7 @@ _ECHO = re.compile(
 )
 """What TensorFlow prints in all tasks when one has gone: nothing that came before."""
 _STACK = f"trainchart-launcher: {STACK_LINE}"
-_WHERE = re.compile(rf"^trainchart-launcher: .*(?P<how>{re.escape(WAITS_IN)}|{re.escape(WORKS_IN)})(?P<place>.+)")
+_WHERE = re.compile(rf"^trainchart-launcher: .*(?P<how>{re.escape(WAITS_IN)}|{re.escape(BUSY_IN)})(?P<place>.+)")
 _THREAD = re.compile(r"Exception in thread [^:]+")
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
 
@@ -192,7 +192,7 @@ class LastLine:
 
     line: LogLine | None
     waits: LogLine | None = None
-    works: LogLine | None = None
+    busy: LogLine | None = None
 
 
 def find_last_line(lines: Sequence[LogLine]) -> LastLine:
@@ -203,7 +203,7 @@ def find_last_line(lines: Sequence[LogLine]) -> LastLine:
     if found is None:
         return LastLine(last)
     where = LogLine(lines[-1].at, lines[-1].label, found["place"])
-    return LastLine(last, waits=where) if found["how"] == WAITS_IN else LastLine(last, works=where)
+    return LastLine(last, waits=where) if found["how"] == WAITS_IN else LastLine(last, busy=where)
 
 
 def _drop_ended_attempts(lines: Sequence[LogLine]) -> Sequence[LogLine]:

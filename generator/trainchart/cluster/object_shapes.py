@@ -1,4 +1,4 @@
-"""Finds objects with fields of a type that no Kubernetes API gives them: a broken proxy or a stored copy may. Pure.
+"""Finds objects with fields of a type that no Kubernetes API returns: of a broken proxy or a damaged copy. Pure.
 
 Only what a diagnosis and trainchart_runtime read unchecked is listed; everything else may have any type.
 """
@@ -80,7 +80,7 @@ def find_wrong_field(each: Mapping[str, Any]) -> str:
 
 
 def _find_misfit(value: Any, shape: Any) -> str | None:
-    """Return the path from a value to the first that does not fit; None where all of it does. Nothing always fits."""
+    """Return the path from a value to the first that does not fit; None where all of it does. None fits every shape."""
     if value is None:
         return None
     if isinstance(shape, dict) and isinstance(value, Mapping):

@@ -70,12 +70,12 @@ def find_leads(report: Report, seen: Snapshot) -> tuple[str, ...]:
     is_waiting = report.seems_to_hang or report.step_pause > 0
     leads = [*_name_host_port(report, seen), *_name_spared(report)]
     for spec in _find_specs(report, seen):
-        error = report.outcome.error if report.outcome else ""
+        error, node = (report.outcome.error, report.outcome.node) if report.outcome else ("", "")
         leads += _name_full_volume(spec, report) if DISK_FULL.name in told else ()
         leads += _name_secrets(spec, error) if ACCESS_REFUSED.name in told or _OF_HEADERS.search(error) else ()
         leads += _name_paths(spec) if report.fails_at_start else ()
         leads += _name_near_variable(spec, report.outcome.error) if report.outcome and report.fails_at_start else ()
-        leads += _name_services(spec, seen) if is_waiting or told.intersection(_OF_SERVICES) else ()
+        leads += _name_services(spec, seen, node) if is_waiting or told.intersection(_OF_SERVICES) else ()
         leads += (
             _name_missing_ports(spec, seen, report.key.namespace)
             if is_waiting or told.intersection(_OF_SERVICES)
@@ -129,19 +129,19 @@ def _name_host_port(report: Report, seen: Snapshot) -> Iterator[str]:
     )
     yield (
         f"{last.pod} uses the network of its node{f' {last.node}' if last.node else ''} (hostNetwork), where another "
-        f"process or pod already uses {words}: `ss -ltnp` on {node} shows which one{listing}."
+        f"process or pod already uses {words}: `ss -ltnp` on {node} shows which process{listing}."
     )
 
 
 def _name_spared(report: Report) -> Iterator[str]:
-    """Yield that pods on other nodes do not fail: what they do alike may fail on one node alone."""
+    """Yield that pods on other nodes did not fail, so that the node may be at fault."""
     last = report.outcome
     if last is None or not last.spared:
         return
     yield (
-        f"Only {last.pod} on {last.node} failed, again and again; {last.spared} did not. Unless its share of the work "
-        f"differs, compare the nodes: {last.node} may hold a damaged copy of the image (crictl rmi removes it), or its "
-        "network, service proxy (kube-proxy), disks or devices may not work."
+        f"All failures were on {last.node}, the last one of {last.pod}; {last.spared} did not fail. Unless the pods' "
+        "shares of the work differ, suspect the node: it may hold a damaged copy of the image (compare the "
+        "files in pods on both nodes), or its network, service proxy (kube-proxy), disks or devices may be faulty."
     )
 
 
@@ -225,11 +225,12 @@ def _name_mounts(mounts: list[str]) -> str:
     return f" (mounted: {', '.join(mounts[:_SHOWN])})" if mounts else ""
 
 
-def _name_services(spec: Object, seen: Snapshot) -> Iterator[str]:
+def _name_services(spec: Object, seen: Snapshot, node: str) -> Iterator[str]:
     """Yield which addresses it is given, without logins and those of its own pods."""
     named = [f"{address} ({name})" for address, name in list(_read_addresses(spec, seen).items())[:_SHOWN]]
     if named:
-        yield f"Check whether the services that it uses answer: {list_names(named)}."
+        where = f", from a pod on {node}," if node else ""
+        yield f"Check{where} whether the services that it uses answer: {list_names(named)}."
 
 
 def _name_missing_ports(spec: Object, seen: Snapshot, namespace: str) -> Iterator[str]:

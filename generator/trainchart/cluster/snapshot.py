@@ -43,7 +43,7 @@ Objects = tuple[Object, ...] | Unreadable
 
 @dataclass(frozen=True)
 class Damaged:
-    """An object that is left out, since the rest of us expects the types of the Kubernetes API."""
+    """An object that is left out, because the rest of the code expects the types of the Kubernetes API."""
 
     key: TrainingKey
     """As far as its labels say it."""
@@ -53,7 +53,7 @@ class Damaged:
     """The first of a wrong type."""
 
     def __str__(self) -> str:
-        return f"{self.name}, whose {self.field} is not what a Kubernetes API returns"
+        return f"{self.name}, whose field {self.field} is missing or has the wrong type"
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Snapshot:
 
 
 def leave_out_damaged(seen: Snapshot) -> Snapshot:
-    """Return a look without the objects that have fields of a wrong type, which it names."""
+    """Return the snapshot without objects that have fields of a wrong type; these are named in `damaged`."""
     looks = {"statefulsets": "sets", "pods": "pods", "configmaps": "records", "jobs": "jobs", "events": "events"}
     found = {kind: getattr(seen, look) for kind, look in looks.items()}
     damaged = (

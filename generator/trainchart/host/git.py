@@ -34,7 +34,7 @@ _COMMITS_SEARCHED = 20
 _BORROWED = ("refs", "reftable", "packed-refs", "shallow", "info/exclude")
 """What a git directory of our own takes from the real one beside objects and index: data that names no program."""
 _SETTINGS = r"^(core\.(filemode|symlinks|ignorecase|autocrlf|eol)|extensions\.(objectformat|refstorage))$"
-"""How a repository is stored, and without what unchanged files look changed. None of them can name a program."""
+"""How a repository is stored, and settings without which unchanged files look changed. None can name a program."""
 _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",  # status writes no index, and so runs no hook after it
     "GIT_ALLOW_PROTOCOL": "none",  # nothing is fetched, also for objects that a partial clone lacks
@@ -160,7 +160,7 @@ def _open_repository(folder: Path) -> Iterator[_Repository | None]:
         (shadow / "HEAD").write_bytes(head)
         # Filters of the user's own may take programs from the folder that git works in. Nothing overrides this file.
         (shadow / "info" / "attributes").write_text("* -filter\n")
-        # Of that file alone: git would read what it includes, however long that takes.
+        # This file only: git would also read files that it includes, which may take forever.
         asked = ("--file", str(shared / "config"), "--no-includes", "--null", "--get-regexp", _SETTINGS)
         (shadow / "config").write_text(_write_config(_run_git(("--git-dir", made, "config", *asked), {}) or ""))
         for name in _BORROWED:

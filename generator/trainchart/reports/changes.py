@@ -1,4 +1,4 @@
-"""Words what was changed about the objects of a run by other means than Helm, and how to undo it. Pure."""
+"""Describes changes to the objects of a run that were made outside Helm, and how to undo them. Pure."""
 
 from __future__ import annotations
 
@@ -17,21 +17,25 @@ _UNDO = (
     "newest revision of helm history RELEASE, restores it (Helm 4: with --force-conflicts)."
 )
 _UNDO_CHANGES = (
-    "if that was not intended, helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, "
-    "restores it (Helm 4: with --force-conflicts), except for fields that the chart does not set: these stay until "
-    "kubectl edit removes them. What starts later may differ from what started before."
+    "if changes to the release's own objects were not intended, helm rollback RELEASE REVISION, with the newest "
+    "revision of helm history RELEASE, restores these objects (Helm 4: with --force-conflicts), except for fields that "
+    "the chart does not set: these stay until kubectl edit removes them. What starts later may differ from what "
+    "started before."
 )
 _NO_ROLLBACK = "The chart does not set these fields, so helm rollback leaves them unchanged."
-_NOT_OF_RELEASE = "since helm rollback does not restore what is not part of the release."
+_NOT_OF_RELEASE = "helm rollback restores only objects of the release."
 _CHANGED_FILES = (
-    "A ConfigMap was changed during the run, see above: pods that start later get other files than those from "
-    "before{}. If that was not intended: {} If it was: start a new run, from the beginning if the "
+    "Files from ConfigMaps were changed during the run, see above: pods that start later get other files than those "
+    "from before{}. If the change was not intended: {} If it was intended: start a new run, from the beginning if the "
     "checkpoints do not fit."
 )
-_UNDO_FILES = "helm rollback RELEASE REVISION restores it (Helm 4: with --force-conflicts)."
+_UNDO_FILES = (
+    "helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, restores what belongs to the "
+    "release (Helm 4: with --force-conflicts)."
+)
 _ROTATED = (
-    "A Secret was changed during the run, see above. In variables (env, envFrom), pods from before the change keep the "
-    "old value until trainchart rerun, or until they are deleted."
+    "A Secret was changed during the run, see above. In variables (env, envFrom), containers from before the change "
+    "keep the old value as long as they live, even if the launcher restarts the program in them."
 )
 
 
@@ -59,7 +63,7 @@ def change_lines(report: Report) -> Iterator[str]:
     elif own:
         yield f"  next: {fill_in(_UNDO_CHANGES, report.address)}"
     if foreign:
-        yield f"  next: if that was not intended, {_restore(foreign)}"
+        yield f"  next: if the change was not intended, {_restore(foreign)}"
 
 
 def advise_on_changes(report: Report, outcome: Verdict, hint: str) -> str:
@@ -72,9 +76,9 @@ def advise_on_changes(report: Report, outcome: Verdict, hint: str) -> str:
         last = max(change.at for change in files)
         later = sorted({each.pod for each in report.incidents if each.action == BY_SET and each.at > last})
         recreated = f" (recreated since then: {list_names(later)})" if later else ""
-        hint = f"{fill_in(_CHANGED_FILES.format(recreated, ' '.join(cures)), report.address)} Otherwise: {hint}"
+        hint = f"{fill_in(_CHANGED_FILES.format(recreated, ' Also, '.join(cures)), report.address)} Otherwise: {hint}"
     if any(change.kind == "Secret" for change in report.outside_changes):
-        hint = f"{_ROTATED} If a new pod is refused as well: {hint}"
+        hint = f"{_ROTATED} A rerun gives all pods the new value. If the program is refused again: {hint}"
     if outcome.pod.rpartition("-")[0] in {change.name for change in report.outside_changes}:
         hint = f"{fill_in(_UNDO, report.address)} Otherwise: {hint}"
     return hint
@@ -83,4 +87,4 @@ def advise_on_changes(report: Report, outcome: Verdict, hint: str) -> str:
 def _restore(changes: Sequence[OutsideChange]) -> str:
     """Return who has to restore objects that do not belong to the release."""
     names = list(dict.fromkeys(change.subject for change in changes))
-    return f"have the owner of {list_names(names)} apply the earlier content again (kubectl apply), {_NOT_OF_RELEASE}"
+    return f"have the owner of {list_names(names)} apply the earlier version again (kubectl apply). {_NOT_OF_RELEASE}"

@@ -33,44 +33,46 @@ class _Wait(NamedTuple):
     place: str
     advice: str
     is_forever: bool = False
-    """It is no pause of evaluating or saving, and a restart comes to it again."""
+    """Whether this is never a pause for evaluating or saving, and comes back after a restart."""
 
 
 _WAITS = (
     _Wait(
         r"_shutdown: its main",
-        "its main thread has ended, perhaps because training is done, and another thread keeps the process alive. End "
-        "that thread when training ends, or make it a daemon thread",
+        "the main thread of the program has ended, perhaps because training is done, and another thread keeps the "
+        "process alive. End that thread when training ends, or make it a daemon thread",
         is_forever=True,
     ),
     _Wait(
         UNREAD_PIPE,
-        "it waits for a process that it started, and that process waits until its output is read: read the output "
-        "while the process runs (Popen.communicate)",
+        "the program waits for a process that it started, and that process waits until its output is read: read the "
+        "output while the process runs (Popen.communicate)",
         is_forever=True,
     ),
     _Wait(
         r"subprocess\.py|popen_fork\.py|popen_spawn_posix\.py",
-        "it waits for a process that it started. If that process writes to a pipe that the program does not read, both "
-        "wait: read the output while the process runs (Popen.communicate)",
+        "the program waits for a process that it started. If that process writes to a pipe that the program does not "
+        "read, both wait: read the output while the process runs (Popen.communicate)",
     ),
     _Wait(
         r"socket\.py|ssl\.py|http/client\.py|urllib|requests/",
-        "it waits for an answer over the network: give the call a timeout",
+        "the program waits for an answer over the network: give the call a timeout",
     ),
     _Wait(
         r"\(pool\.py:",
-        "it waits for the processes of a pool, of which one was killed or waits, too: a process that was forked after "
-        'TensorFlow has been used waits forever in TensorFlow; multiprocessing.get_context("spawn") makes others',
+        "the program waits for a pool of processes, and one of them was killed or is waiting, too. A process that is "
+        "forked after TensorFlow was used can hang in TensorFlow: create the pool with "
+        'multiprocessing.get_context("spawn").Pool()',
     ),
     _Wait(
         r"queue\.py|threading\.py|multiprocessing/",
-        "it waits for another of its threads or processes, which has ended or waits too",
+        "the program waits for another of its threads or processes, which has ended or is waiting, too",
     ),
 )
 _IDLE = "{} printed nothing, made no step and used hardly any CPU time for minutes:"
-_BUSY = "{} printed nothing and made no step for minutes, but used CPU time:"
-_LOOP = "an endless loop, or data of which a filter lets nothing pass"
+_BUSY = "{} printed nothing and made no step for minutes, but kept using CPU time:"
+_LOOP = "it may be in an endless loop, or a filter may drop all of its data (see below)"
+_LOOPS = "they may be in endless loops, or a filter may drop all of their data (see below)"
 _WATCHED = "run.noProgressTimeout restarts such a run."
 _UNWATCHED = "run.noProgressTimeout does not end it, because it counts from the first step that a pod reports."
 _SAME_STEPS = (
@@ -106,7 +108,8 @@ def advise_on_hang(report: Report) -> Iterator[str]:
     wait = _find_wait(report)
     if wait and wait.is_forever:
         words = _describe_wait(report, wait)
-        yield f"{words[0].upper()}{words[1:]}."
+        upgrade = " Once the program is corrected, upgrade the release with its new image." * (report.origin == CLUSTER)
+        yield f"{words[0].upper()}{words[1:]}.{upgrade}"
         return
     words = _describe_wait(report, wait) or (
         _ALONE if is_alone else _IN_STEP if report.remarks else _IN_STEP + _PERHAPS
@@ -157,9 +160,9 @@ def show_last_lines(report: Report) -> Iterator[str]:
     is_young = report.awaits_first_step and not report.seems_to_hang
     yield from () if is_young else _explain_unwatched(report)
     yield "The last line of each pod:"
-    width = max(len(line.label) for line in (*report.last_lines, *report.waits, *report.works))
+    width = max(len(line.label) for line in (*report.last_lines, *report.waits, *report.busy))
     yield from (show_line(line, width) for line in report.last_lines)
-    for lines, what in ((report.waits, _IDLE), (report.works, _BUSY)):
+    for lines, what in ((report.waits, _IDLE), (report.busy, _BUSY)):
         if lines:
             yield what.format("This program has" if len(lines) == 1 else "These programs have")
             yield from (show_line(line, width) for line in lines)
@@ -198,7 +201,7 @@ def _read_controller(key: TrainingKey) -> str:
 
 
 def _find_wait(report: Report) -> _Wait | None:
-    """Return what the program waits for that the others wait for; without such a one, what the first waits for."""
+    """Return what the program waits for that the others wait for; if there is none, what the first waits for."""
     suspects, places = _find_suspects(report), {each.label: each.text for each in report.waits}
     chosen = [places[label] for label in suspects or places if label in places]
     return next((wait for wait in _WAITS for place in chosen if re.search(wait.place, place)), None)
@@ -209,14 +212,16 @@ def _describe_wait(report: Report, wait: _Wait | None) -> str:
     suspects = _find_suspects(report)
     names, advice = list_names(suspects), wait.advice if wait else ""
     if suspects and not any(each.label in suspects for each in report.waits):
-        is_busy = any(each.label in suspects for each in report.works)
-        how = f"computes without a step: {_LOOP} (see below)" if is_busy else "may be in an endless loop: see below"
-        return f"the other tasks wait for {names}, which {how}"
+        is_busy = any(each.label in suspects for each in report.busy)
+        work = f"which is busy but completes no step: {_LOOP}"
+        if len(suspects) > 1:
+            work = f"which are busy but complete no step: {_LOOPS}"
+        return f"the other tasks wait for {names}, {work if is_busy else 'which may be in an endless loop: see below'}"
     if suspects:
         return f"the other tasks wait for {names}, as the list below suggests{advice and f': {advice}'}"
-    if report.works and not report.waits:
-        return f"its program computes without a step: {_LOOP} (see below)"
-    return advice and f"its program hangs: {advice}"
+    if report.busy and not report.waits:
+        return f"its program is busy but completes no step: {_LOOP}"
+    return advice and f"the program hangs: {advice}"
 
 
 def _explain_suspects(report: Report) -> Iterator[str]:
@@ -230,7 +235,7 @@ def _explain_suspects(report: Report) -> Iterator[str]:
         stacks = f"trainchart logs {report.address} --pod {suspects[0]}"
         yield f"Waiting outside TensorFlow: {names}. {others} Stacks of the threads of {suspects[0]}: {stacks}"
     else:
-        is_busy = all(label in {each.label for each in report.works} for label in suspects)
+        is_busy = all(label in {each.label for each in report.busy} for label in suspects)
         yield f"{'Busy' if is_busy else 'Not waiting, as far as is known'}: {names}. {others}"
 
 

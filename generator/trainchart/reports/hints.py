@@ -47,6 +47,7 @@ def fill_in(
         hint = re.sub(rf"\b{word}\b", found[1], hint) if found else hint
     hint = re.sub(r"\bNODE\b", lambda _: node, hint) if node else hint
     release, _, place = address.partition(" ")
+    hint = hint.replace("kubectl get events ", f"kubectl get events {place} ") if place else hint
     words = re.compile(r"(helm [a-z ]+) RELEASE( REVISION)?")
     return words.sub(lambda found: f"{found[1]} {release}{found[2] or ''} {place}", hint)
 

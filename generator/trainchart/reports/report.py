@@ -253,7 +253,7 @@ class Report:
     """The last line of each pod, of a run that seems to hang or has reported no step so far."""
     waits: tuple[LogLine, ...] = ()
     """Where each program waits that has done nothing for minutes, where its launcher can see that."""
-    works: tuple[LogLine, ...] = ()
+    busy: tuple[LogLine, ...] = ()
     """Where each program computes that has made no step and printed nothing for minutes, known in the same way."""
     warnings: tuple[LogLine, ...] = ()
     """Of a run that failed: those in the kept lines of other pods; of one that seems to hang: exceptions in logs."""

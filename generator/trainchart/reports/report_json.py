@@ -57,13 +57,13 @@ def describe_report(report: Report) -> dict[str, Any]:
                 "by": change.by,
                 "at": change.at or None,
                 "fields": list(change.fields),
-                "isOfRelease": change.is_of_release,
+                "isPartOfRelease": change.is_of_release,
             }
             for change in report.outside_changes
         ],
         "lastLines": _describe_lines(report.last_lines),
         "waits": _describe_lines(report.waits),
-        "works": _describe_lines(report.works),
+        "busy": _describe_lines(report.busy),
         "warnings": _describe_lines(report.warnings),
         "logGaps": list(report.log_gaps),
         "remarks": list(report.remarks),

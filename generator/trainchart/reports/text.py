@@ -25,7 +25,7 @@ from trainchart.reports.widths import measure
 from trainchart_runtime.log_text import clean
 from trainchart_runtime.pod_causes import QUOTA_EXCEEDED
 from trainchart_runtime.run.judge import list_names
-from trainchart_runtime.run.state import ENDED_PHASES, KILLED, Setback
+from trainchart_runtime.run.state import ENDED_PHASES, KILLED, SETBACKS_KEPT, Setback
 
 _PODS_SHOWN = 30
 """Of a release with a thousand workers, those that run as they should are only counted."""
@@ -309,10 +309,11 @@ def _count_restarts(pod: PodReport) -> str:
 def setback_lines(setbacks: Sequence[Setback]) -> Iterator[str]:
     """Yield which steps were lost last, and what would have kept them."""
     if len(setbacks) > _SETBACKS_SHOWN:
-        yield f"Steps were lost {len(setbacks)} times, the last {_SETBACKS_SHOWN} times:"
+        often = f"{'at least ' if len(setbacks) >= SETBACKS_KEPT else ''}{len(setbacks)} times"
+        yield f"Steps were lost {often}. The last {_SETBACKS_SHOWN} times:"
     for each in setbacks[-_SETBACKS_SHOWN:]:
         yield (
-            f"{describe_time(each.at)}: attempt {each.attempt} continued from step {each.resumed} or before, though "
+            f"{describe_time(each.at)}: attempt {each.attempt} continued from step {each.resumed} or earlier, though "
             f"{each.pod} had reported step {each.reached}: at least {each.reached - each.resumed} steps were lost."
         )
         if each.end == KILLED:

@@ -418,14 +418,17 @@ def test_task_that_waits_outside_tensorflow_is_suspected(waits: dict[str, str], 
     [
         (
             "wait (subprocess.py:1264), called from main (/app/train.py:9)",
-            "it waits for a process that it started.",
+            "the program waits for a process that it started.",
         ),
         (
             "wait (threading.py:320), called from map (pool.py:367), called from main (/app/train.py:44)",
-            "it waits for the processes of a pool, of which one was killed",
+            "the program waits for a pool of processes, and one of them was killed",
         ),
-        ("readinto (socket.py:708), called from main (/app/train.py:9)", "it waits for an answer over the network: "),
-        (_OWN, "it waits for another of its threads or processes, which has ended or waits too. "),
+        (
+            "readinto (socket.py:708), called from main (/app/train.py:9)",
+            "the program waits for an answer over the ",
+        ),
+        (_OWN, "the program waits for another of its threads or processes, which has ended or is waiting, too. "),
         ("<module> (/app/train.py:12)", None),
     ],
 )
@@ -434,14 +437,17 @@ def test_where_a_program_waits_says_what_for(place: str, words: str | None) -> N
     report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
     lines, waits = ((LogLine(stamp(NOW), "worker-0", text),) for text in ("step 33", place))
     told = " ".join(why_lines(dataclasses.replace(report, last_lines=lines, waits=waits)))
-    assert (f" its program hangs: {words}" in told) == bool(words)
+    assert (f" the program hangs: {words}" in told) == bool(words)
 
 
 @pytest.mark.parametrize(
     ("place", "begin"),
     [
-        ("_shutdown: its main thread has ended; another thread is in serve (a.py:1)", "Its program hangs: its main "),
-        (f"wait (subprocess.py:1264); its process 9 (score.py) {UNREAD_PIPE}", "Its program hangs: it waits for a "),
+        (
+            "_shutdown: its main thread has ended; another thread is in serve (a.py:1)",
+            "The program hangs: the main ",
+        ),
+        (f"wait (subprocess.py:1264); its process 9 (score.py) {UNREAD_PIPE}", "The program hangs: the program waits "),
     ],
 )
 def test_wait_that_a_restart_comes_to_again_is_plain(place: str, begin: str) -> None:
@@ -458,12 +464,13 @@ def test_task_that_computes_while_others_wait_is_named() -> None:
     report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
     lines = tuple(LogLine(stamp(NOW - 700), label, "step 33") for label in ("chief-0", "worker-0", "worker-1"))
     waits = tuple(LogLine(stamp(NOW), label, _PEER) for label in ("chief-0", "worker-0"))
-    works = (LogLine(stamp(NOW), "worker-1", "get_next (/app/train.py:32)"),)
-    told = why_lines(dataclasses.replace(report, last_lines=lines, waits=waits, works=works))
+    busy = (LogLine(stamp(NOW), "worker-1", "get_next (/app/train.py:32)"),)
+    told = why_lines(dataclasses.replace(report, last_lines=lines, waits=waits, busy=busy))
     assert any(
-        "the other tasks wait for worker-1, which computes without a step: an endless loop" in line for line in told
+        "the other tasks wait for worker-1, which is busy but completes no step: it may be in an" in line
+        for line in told
     )
-    head = "This program has printed nothing and made no step for minutes, but used CPU time:"
+    head = "This program has printed nothing and made no step for minutes, but kept using CPU time:"
     assert told[told.index(head) + 1] == f"  {stamp(NOW)}  worker-1  get_next (/app/train.py:32)"
     assert "Busy: worker-1. The others wait in TensorFlow, as for a peer: check worker-1 first." in told
 
@@ -471,9 +478,9 @@ def test_task_that_computes_while_others_wait_is_named() -> None:
 def test_only_program_that_computes_without_a_step_may_loop() -> None:
     progress = {"attempt": 1, "step": 33, "bestStep": 33, "at": NOW - 840}
     report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
-    lines, works = ((LogLine(stamp(NOW), "worker-0", text),) for text in ("step 33", "f (/app/train.py:32)"))
-    told = " ".join(why_lines(dataclasses.replace(report, last_lines=lines, works=works)))
-    assert "its program computes without a step: an endless loop, or data of which a filter lets nothing pass" in told
+    lines, busy = ((LogLine(stamp(NOW), "worker-0", text),) for text in ("step 33", "f (/app/train.py:32)"))
+    told = " ".join(why_lines(dataclasses.replace(report, last_lines=lines, busy=busy)))
+    assert "its program is busy but completes no step: it may be in an endless loop, or a filter may drop" in told
 
 
 def test_program_that_is_halted_is_told_first() -> None:

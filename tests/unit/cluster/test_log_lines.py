@@ -14,7 +14,7 @@ from trainchart.cluster.log_lines import (
 from trainchart.cluster.record import KeptLog
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report, TrainingKey
-from trainchart_runtime.contract import STACK_LINE, WAITS_IN, WORKS_IN
+from trainchart_runtime.contract import BUSY_IN, STACK_LINE, WAITS_IN
 from trainchart_runtime.run.state import FAILED
 
 ENDED = "trainchart-launcher: chief-0: attempt 1 ended after 4.8 s, exit code 1"
@@ -59,14 +59,14 @@ STACKS = [f"trainchart-launcher: {STACK_LINE}{line}" for line in ("Current threa
 )
 def test_where_a_program_waits_is_not_its_last_line(texts: list[str], last: str | None, where: str | None) -> None:
     found = find_last_line([LogLine("", "worker-1", text) for text in texts])
-    assert (found.line and found.line.text, found.waits and found.waits.text, found.works) == (last, where, None)
+    assert (found.line and found.line.text, found.waits and found.waits.text, found.busy) == (last, where, None)
 
 
 def test_where_a_program_computes_is_not_its_last_line() -> None:
-    works = f"trainchart-launcher: worker-1: no output and no step for 225 s{WORKS_IN}f (/app/train.py:3)"
-    found = find_last_line([LogLine("", "worker-1", text) for text in ("step 7", works)])
-    assert found.line and found.works and found.waits is None
-    assert (found.line.text, found.works.text) == ("step 7", "f (/app/train.py:3)")
+    busy = f"trainchart-launcher: worker-1: no output and no step for 225 s{BUSY_IN}f (/app/train.py:3)"
+    found = find_last_line([LogLine("", "worker-1", text) for text in ("step 7", busy)])
+    assert found.line and found.busy and found.waits is None
+    assert (found.line.text, found.busy.text) == ("step 7", "f (/app/train.py:3)")
 
 
 def test_the_frame_of_a_traceback_is_no_warning() -> None:

@@ -213,8 +213,8 @@ def test_a_key_that_was_changed_meanwhile_explains_a_refusal() -> None:
     text = "\n".join(why_lines(replace(report, outside_changes=changes)))
     assert "Secret credentials (not part of the release), by kubectl: data.token" in text
     assert "What to do next: A Secret was changed during the run" in text
-    assert "pods from before the change keep the old value until trainchart rerun, or until they are deleted" in text
-    assert "If a new pod is refused as well: Check the credentials" in text
+    assert "containers from before the change keep the old value as long as they live" in text
+    assert "If the program is refused again: Check the credentials" in text
     assert "c2VjcmV0" not in text
     running = "\n".join(why_lines(replace(report, phase="Running", outcome=None, outside_changes=changes)))
     assert "If the new value is right: trainchart stop exp1" in running and "helm rollback" not in running
@@ -290,8 +290,8 @@ def test_only_objects_of_the_release_are_rolled_back(kind: str, metadata: dict[s
     failed = replace(report, phase="Failed", outcome=verdict) if kind == "ConfigMap" else report
     for text in ("\n".join(why_lines(report)), "\n".join(why_lines(failed))):
         assert ("helm rollback exp1 REVISION" in text) is is_own
-        assert (f"have the owner of {kind} code apply the earlier content again (kubectl apply)" in text) is not is_own
-        assert ("since helm rollback does not restore what is not part of the release." in text) is not is_own
+        assert (f"have the owner of {kind} code apply the earlier version again (kubectl apply)" in text) is not is_own
+        assert ("helm rollback restores only objects of the release." in text) is not is_own
         assert (f"{kind} code (not part of the release), by kubectl-edit" in text) is not is_own
 
 

@@ -204,11 +204,13 @@ def test_port_that_a_service_does_not_have_is_named(address: str, cause: Cause, 
 
 
 def test_pod_that_fails_on_its_node_alone_is_told() -> None:
-    words = "again and again; worker-0 on node1 did not. Unless its share of the work differs, compare the nodes: node2"
+    words = (
+        "; worker-0 on node1 did not fail. Unless the pods' shares of the work differ, suspect the node: it may hold"
+    )
     failed = fail(NO_DATA)
     failed["verdict"]["spared"] = "worker-0 on node1"
     assert words in look(failed)
-    assert "compare the nodes" not in look(fail(NO_DATA))
+    assert "suspect the node" not in look(fail(NO_DATA))
 
 
 @pytest.mark.parametrize(("name", "is_near"), [("BACTH_SIZE", True), ("BATCH_SIZE", False), ("LEARNING_RATE", False)])

@@ -79,7 +79,7 @@ def test_a_damaged_pod_is_left_out_and_named(field: str, value: Any) -> None:
     report = diagnose(key, own)
     assert {pod.name for pod in report.pods} == {pod["metadata"]["name"] for pod in pods[1:]}
     (unknown,) = report.unknown
-    assert unknown.startswith(f"left out pods/{'' if field == 'metadata.name' else name}, whose {field}")
+    assert unknown.startswith(f"left out pods/{'' if field == 'metadata.name' else name}, whose field {field}")
 
 
 @pytest.mark.parametrize("look", ["sets", "records", "jobs", "events"])
@@ -90,7 +90,7 @@ def test_a_damaged_object_hides_no_other(look: str, metadata: Any) -> None:
     ((key, own),) = find_trainings(seen).items()
     unknown = diagnose(key, own).unknown
     assert len(unknown) == 6
-    assert unknown[-1] == "left out 2 more"
+    assert unknown[-1] == "left out 2 more damaged objects"
 
 
 def test_damage_is_reported_for_its_own_training_only() -> None:

@@ -154,7 +154,7 @@ def test_a_list_without_an_end_is_given_up(size: int, monkeypatch: pytest.Monkey
 
 def test_an_index_that_names_an_address_that_is_no_text() -> None:
     store = WebDavStore(parse_location("https://r.example.com/charts"), client(lambda request: reply(200)))
-    with pytest.raises(PublishError, match="not an address to fetch from"):
+    with pytest.raises(PublishError, match="the address must name a host"):
         store.read("https://r.example.com/\ud800.tgz")
 
 
@@ -168,7 +168,7 @@ def test_an_index_that_names_an_address_without_a_host(place: str) -> None:
 
     base = "http://r.example.com"
     store = WebDavStore(parse_location(f"{base}/charts", plain_http=True), client(answer, base))
-    with pytest.raises(PublishError, match=f"cannot read {place} of {base}/charts: that is not an address"):
+    with pytest.raises(PublishError, match=f"cannot read {place} of {base}/charts: the address must name a host"):
         store.read(place)
     assert asked == []
 
@@ -181,5 +181,5 @@ def test_an_error_names_the_server_that_did_not_answer() -> None:
         client(answer).send("GET", "https://me:secret@cdn.example.com/a?secret", what="read it")
     with pytest.raises(RepositoryUnreachable, match=r"cannot read it: https://r\.example\.com: no such host"):
         client(answer).send("GET", "https://r.example.com/a", what="read it")
-    with pytest.raises(RepositoryUnreachable, match=r"cannot read it: https://: it does not name a host"):
+    with pytest.raises(RepositoryUnreachable, match=r"cannot read it: https://: the address has no host"):
         client(answer).send("GET", "https:///a", what="read it")

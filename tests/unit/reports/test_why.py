@@ -203,7 +203,7 @@ def test_lost_steps_and_a_grace_period_too_short_are_told() -> None:
         return "\n".join(why_lines(report))
 
     text = tell(Progress(700, at=NOW), Setback(NOW - 60, 2, "merlin-word2vec-chief-0", 706, 120, KILLED))
-    assert "attempt 2 continued from step 120 or before, though merlin-word2vec-chief-0 had reported step 706" in text
+    assert "attempt 2 continued from step 120 or earlier, though merlin-word2vec-chief-0 had reported step 706" in text
     assert "at least 586 steps were lost" in text
     assert "If it handles SIGTERM, roles.chief.stopGraceSeconds is too short: raise it, or let the program" in text
     assert "If not, let it save and exit on SIGTERM" in text

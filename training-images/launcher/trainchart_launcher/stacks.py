@@ -142,13 +142,13 @@ def _describe_thread(frames: Sequence[Frame], *, is_main: bool) -> str:
         return f"{_SHUTDOWN}: its main thread has ended, and it waits for its other threads"
     if own is None:
         return "".join(_describe_frames(frames[:1])) if is_main else ""
-    # What the program called of Python says more than where that waits: of a pool of processes, not of its lock.
+    # The function of Python that the program called, such as Pool.map, says more than the lock in which that waits.
     called = [frame for frame in frames[: frames.index(own)][-1:] if frame.is_of_python]
     return ", called from ".join(_describe_frames(dict.fromkeys((frames[0], *called, own))))
 
 
 def _describe_target(frames: Sequence[Frame]) -> str:
-    """Return what a thread was started for: its first call outside of Python's module for threads."""
+    """Return what a thread was started for: its first call outside of Python's threading module."""
     called = [frame for frame in frames if os.path.basename(frame.file) != "threading.py"]
     return "".join(_describe_frames(called[-1:]))
 

@@ -90,7 +90,7 @@ class StandstillWatch:
         """Print in one line where the program computes, since it may well be about to make a step; return True."""
         where = describe_stacks(read_stacks(self._group))
         if where and not self._over.is_set():
-            print_line(f"{self._task}: no output and no step for {seconds:.0f} s{contract.WORKS_IN}{where}")
+            print_line(f"{self._task}: no output and no step for {seconds:.0f} s{contract.BUSY_IN}{where}")
         return True
 
     def _look(self) -> Tuple[int, Optional[Any]]:

@@ -78,7 +78,7 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         ),
         causes.STORAGE_FAILED,
     ),
-    # Libraries for all kinds of requests: these may have been of a service, and say nothing of a download.
+    # Libraries for any HTTP request: it may have been to a service, and no download.
     (
         re.compile(
             r"\bURLError: <urlopen error (\[Errno (101|110|111|113)\]|.*timed out)"

@@ -22,8 +22,9 @@ PEER_LOST = Cause(
     "peer-lost",
     "The program lost its connection to another task of the run.",
     "If another task failed first, look at that one: this one only followed. If none did, the network between their "
-    "nodes breaks connections: look for a firewall, and for packets larger than a link allows (MTU): from one node to "
-    "a pod on the other, ping -M do -s 1400 then fails, and ping -s 56 does not.",
+    "nodes breaks connections: look for a firewall, and for packets larger than a link allows (MTU). To test the "
+    "latter, run ping -M do -s SIZE on one node, with the IP of a pod on the other and, as SIZE, the pod's MTU (cat "
+    "/sys/class/net/eth0/mtu) less 28. If it gets no answer, and ping -s 56 does, the MTU is too large.",
     RESTART_IN_PLACE_PEER,
 )
 WORKERS_DIFFER = Cause(
@@ -57,9 +58,9 @@ SERVICE_UNREACHABLE = Cause(
     "Nothing answered at the address of a service or of another task that the program called.",
     "Check which address the program calls, and whether the server there is running: a name may stand for an old "
     "address (hostAliases in the values, which override DNS; a variable in `env`). If it is running, a NetworkPolicy, "
-    "a firewall, a missing route or a failed kube-proxy on the node keeps this pod from reaching it. A server outside "
-    "the cluster may need a proxy in `env` (http_proxy, https_proxy); a file that the program downloads there can be "
-    "put into the image or a volume instead.",
+    "a firewall, a missing route or a failed kube-proxy on the node keeps this pod from reaching it. To reach a "
+    "server outside the cluster, the program may need a proxy in `env` (http_proxy, https_proxy). If it only downloads "
+    "a file, put the file into the image or a volume instead.",
     RESTART_IN_PLACE,
 )
 CERTIFICATE_REFUSED = Cause(
@@ -74,8 +75,8 @@ ACCESS_REFUSED = Cause(
     "A server refused the program: it has no credentials, or wrong or expired ones.",
     "Check the credentials that the program uses (variables in `env` and `envFrom`, a Secret, the ServiceAccount): put "
     "the right key there, or have its permissions extended. In a cluster, variables keep the old value of a Secret "
-    "until trainchart rerun or until the pod is deleted, also when the program restarts in its pod; files in volumes "
-    "get the new one within minutes.",
+    "as long as the container lives, even if the launcher restarts the program in it: delete the pod, or use "
+    "trainchart rerun if the run is over. Files in volumes get the new value within minutes, except with subPath.",
     RESTART_IN_PLACE,
 )
 MESSAGE_TOO_LARGE = Cause(

@@ -271,10 +271,10 @@ EVICTED = Cause(
 EVICTED_BY_CLIENT = Cause(
     "evicted-by-client",
     "A client of Kubernetes' Eviction API evicted the pod: kubectl drain, a descheduler, an autoscaler or the like.",
-    "It was not the node: that one needs no repair. Events may name the client (kubectl get events --field-selector "
-    "involvedObject.name=POD), and kubectl get nodes shows a node that is drained as SchedulingDisabled. Have "
-    "the client's owner exempt training pods. If pods are evicted before they have saved a checkpoint, the run makes "
-    "no progress: save more often.",
+    "The node did not evict the pod, so the eviction is no sign of a fault in it. Events may name the client (kubectl "
+    "get events --field-selector involvedObject.name=POD); kubectl get nodes shows SchedulingDisabled for a node that "
+    "is being drained. Ask the client's owner to exempt training pods. If pods are evicted before they have saved a "
+    "checkpoint, the run makes no progress: save more often.",
     RESTART_RECREATED,
 )
 POD_DEADLINE = Cause(

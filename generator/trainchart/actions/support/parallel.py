@@ -20,7 +20,7 @@ _STOPPED = 128 + signal.SIGTERM
 
 
 class _Stopped(BaseException):
-    """This process is told to stop."""
+    """SIGTERM has reached this worker process."""
 
 
 def map_parallel(work: Callable[[Task], Result], tasks: Sequence[Task], *, are_many: bool) -> Iterator[Result]:
@@ -46,7 +46,7 @@ def map_parallel(work: Callable[[Task], Result], tasks: Sequence[Task], *, are_m
 
 
 def _work_until_stopped(work: Callable[[Task], Result], task: Task) -> Result:
-    """Do a task in a process of its own, which ends when it is terminated, but not before `work` has cleaned up."""
+    """Do a task in a worker process; SIGTERM ends the process once `work` has cleaned up."""
     before = signal.signal(signal.SIGTERM, _stop)
     try:
         return work(task)
@@ -63,7 +63,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Let processes that start meanwhile not be interrupted by the terminal: this one tells them when to end."""
+    """Block SIGINT in processes that start meanwhile: this process terminates them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -227,10 +227,12 @@ def _explain_absence(api: KubernetesApi, namespace: str, name: str, seen: Snapsh
             f"({hidden[0].reason}): {hidden[0].detail}",
             hint="ask for permission to list them, or use a context that has it (--context)",
         )
-    if seen.damaged:
+    # Events are those of the whole namespace.
+    damaged = [each for each in seen.damaged if not each.name.startswith("events/")]
+    if damaged:
         return ClusterError(
-            f"cannot read the release {name!r} in namespace {namespace}: it has {seen.damaged[0]}",
-            hint="check the server of the kubeconfig's context; a broken proxy may be in front of it",
+            f"could not read the release {name!r} in namespace {namespace}: the API server returned {damaged[0]}",
+            hint="check the API server in the kubeconfig, and any proxy in front of it",
         )
     if any(listed(each) for each in (seen.sets, seen.pods, seen.records, seen.jobs)):
         return NotFound(

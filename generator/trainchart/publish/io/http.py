@@ -125,7 +125,7 @@ class HttpClient:
             auth = self._basic_auth(url) if with_password else None
             request = self._client.build_request(method, url, headers=dict(headers), content=body, files=files)
             if not request.url.host:
-                raise httpx2.InvalidURL("it does not name a host")
+                raise httpx2.InvalidURL("the address has no host")
             response, content = run_within(end - time.monotonic(), lambda: self._exchange(request, auth, what))
         except (httpx2.TimeoutException, TimeoutError) as error:
             raise self._unreachable(what, "did not respond in time", url) from error

@@ -43,7 +43,9 @@ class WebDavStore:
             url = ""
         if not url.startswith(("https://", "http://")) or (url.startswith("http://") and self._is_encrypted):
             raise PublishError(
-                f"cannot {what}: that is not an address to fetch from", hint="correct the address in the index"
+                f"cannot {what}: the address must name a host and start with https:// (or http://, if the repository "
+                "does)",
+                hint="correct the address in the index",
             )
         answer = self._client.send("GET", url, what=what)
         if answer.status in (404, 410):

@@ -13,7 +13,7 @@ from trainchart_runtime.run.state import KILLED, SETBACKS_KEPT, RunProgress, Run
 _EARLIER_RESTARTS = 3
 _SIGKILL = 9
 _GRACEFUL = "Taint manager"
-"""How the messages of evictions begin that give a pod its grace period."""
+"""Beginning of the message of an eviction that gives the pod its grace period."""
 
 
 def note_progress(

@@ -81,7 +81,7 @@ class Verdict(NamedTuple):
     build: str = ""
     """Which build of its image the pod ran, where other pods ran others under the same tag."""
     spared: str = ""
-    """Pods of its StatefulSet on other nodes that have not failed, where the pod failed more than once on its own."""
+    """Pods of its StatefulSet on other nodes that have not failed, where several failures were all on its node."""
 
 
 class RoleState(NamedTuple):

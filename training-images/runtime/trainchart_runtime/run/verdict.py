@@ -31,7 +31,7 @@ _TELLING = {
 _OF_OTHERS = {
     cause.name for cause in (causes.PEER_LOST, causes.PEER_MISSING, causes.PEER_UNRESOLVABLE, pod_causes.POD_DELETED)
 }
-"""Causes of deaths that say nothing of the pod itself."""
+"""Causes of deaths that say nothing about the pod itself."""
 _SPARED_SHOWN = 3
 
 
@@ -111,7 +111,7 @@ def add_build(state: RunState, pods: Sequence[PodView]) -> RunState:
 
 
 def add_spared(state: RunState, pods: Sequence[PodView]) -> RunState:
-    """Return `state` with the pods on other nodes that do as the one that ended the run, and have not failed."""
+    """Return `state` with the pods of the same StatefulSet on other nodes that have not failed."""
     verdict = state.verdict
     if verdict is None or verdict.result != FAILED or verdict.spared or not verdict.node:
         return state
@@ -126,7 +126,12 @@ def add_spared(state: RunState, pods: Sequence[PodView]) -> RunState:
     ]
     if not is_repeated or len(failed_nodes) > 1 or not spared:
         return state
-    return state._replace(verdict=verdict._replace(spared=", ".join(spared[:_SPARED_SHOWN])))
+    return state._replace(verdict=verdict._replace(spared=_join(spared)))
+
+
+def _join(places: Sequence[str]) -> str:
+    more = len(places) - _SPARED_SHOWN
+    return ", ".join(places[:_SPARED_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def explain_success(leaders: Sequence[PodView], now: float) -> Verdict:
