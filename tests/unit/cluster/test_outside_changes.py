@@ -304,5 +304,5 @@ def test_pods_recreated_after_a_change_of_files_are_named() -> None:
     )
     key = TrainingKey(NAMESPACE, "exp1", "mnist")
     report = Report(key, NOW, "Failed", "record", outcome=verdict, outside_changes=(change,), incidents=deaths)
-    assert "those from before (recreated since then: exp1-mnist-worker-1). If that" in "\n".join(why_lines(report))
-    assert "those from before. If that" in "\n".join(why_lines(replace(report, incidents=())))
+    assert "those from before (recreated since then: exp1-mnist-worker-1). If the" in "\n".join(why_lines(report))
+    assert "those from before. If the" in "\n".join(why_lines(replace(report, incidents=())))
