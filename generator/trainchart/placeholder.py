@@ -4,8 +4,8 @@ from __future__ import annotations
 
 REGISTRY = "registry.example.com"
 _HINT = (
-    f"{REGISTRY} is a placeholder: name your own registry where it stands (image.repository in the model spec, "
-    "repository in trainchart.yaml, --to or --from)"
+    f"{REGISTRY} is a placeholder: replace it with your own registry (in image.repository of the model spec, "
+    "repository of trainchart.yaml, --to or --from)"
 )
 
 

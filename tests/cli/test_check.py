@@ -415,7 +415,7 @@ def test_specs_beside_manifests_are_not_checked_as_such(tmp_path: Path) -> None:
     assert done.returncode == 7
     assert "holds the spec of a model, not manifests" in done.stderr
     (tmp_path / "map.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
-    assert "1 chart checked: 0 errors" in run(tmp_path).stderr
+    assert "manifests checked: 0 errors" in run(tmp_path).stderr
 
 
 def test_warnings_of_the_helm_library_stay_out_of_the_terminal(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def run_to(api: SmallApi, folder: Path, *arguments: str) -> subprocess.Completed
         (("--to", "digits"), "name the release to promote, or add --rollback or --history"),
         (("exp1", "--to", "digits", "--rollback"), "cannot be combined with a release, gate, step or version"),
         (("--to", "digits", "--rollback", "--history"), "--rollback and --history cannot be used together"),
-        (("exp1", "--to", "digits", "--gate", "accuracy=1"), "'accuracy=1' is not a gate such as 'accuracy>=0.9'"),
+        (("exp1", "--to", "digits", "--gate", "accuracy=1"), "'accuracy=1' is not a gate; write 'accuracy>=0.9'"),
         (("exp1", "--to", "digits", "--timeout", "soon"), "'soon' is not a duration such as 30m"),
         (("exp1", "--to", ""), "is a variable unset?"),
     ],

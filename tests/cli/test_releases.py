@@ -115,7 +115,7 @@ def test_a_damaged_pod_hides_no_other(command: str, api: SmallApi, tmp_path: Pat
     if command.partition(" ")[0] in ("list", "status", "why"):
         assert (done.returncode, done.stderr) == (0, "")
         told = run_to(api, tmp_path, *command.split(), "--format", "json").stdout
-        assert f"left out pods/{name}, whose spec.containers is not what a Kubernetes API returns" in told
+        assert f"left out pods/{name}, whose field spec.containers is missing or has the wrong type" in told
         assert "worker-0" in told
 
 
@@ -124,8 +124,8 @@ def test_a_release_of_damaged_objects_alone_is_not_absent(api: SmallApi, tmp_pat
         each["spec"] = "damaged"
     done = run_to(api, tmp_path, "status", "exp1")
     assert done.returncode == 9
-    assert "cannot read the release 'exp1'" in done.stderr
-    assert "whose spec is not what a Kubernetes API returns" in done.stderr
+    assert "could not read the release 'exp1'" in done.stderr
+    assert "whose field spec is missing or has the wrong type" in done.stderr
 
 
 def test_an_empty_list_is_no_error(api: SmallApi, tmp_path: Path) -> None:
@@ -652,7 +652,7 @@ def test_why_names_who_changed_another_object(
     api.objects[plural] = [{"metadata": own}]
     why = run_to(api, tmp_path, "why", "exp1").stdout
     assert f"{kind} exp1-mnist, by kubectl-edit: spec.{changed}" in why
-    assert "next: if that was not intended, helm rollback exp1 REVISION" in why
+    assert "next: if changes to the release's own objects were not intended, helm rollback exp1 REVISION" in why
 
 
 ACCOUNT = "exp1-mnist-controller"
@@ -759,12 +759,15 @@ def test_why_names_who_changed_a_config_map_of_the_run(api: SmallApi, tmp_path: 
     api.objects["configmaps"].append(changed)
     why = run_to(api, tmp_path, "why", "exp1").stdout
     assert "ConfigMap exp1-code, by kubectl-edit: data.train.py" in why
-    assert "What to do next: A ConfigMap was changed during the run" in why
-    assert "helm rollback exp1 REVISION -n team-a restores it" in why
+    assert "What to do next: Files from ConfigMaps were changed during the run" in why
+    assert (
+        "helm rollback exp1 REVISION -n team-a, with the newest revision of helm history exp1 -n team-a, restores"
+        in why
+    )
     del own["annotations"]
     changed["metadata"] = own | {"managedFields": [edit | {"time": stamp(NOW)}]}
     why = run_to(api, tmp_path, "why", "exp1").stdout
-    assert "have the owner of ConfigMap exp1-code apply the earlier content again" in why
+    assert "have the owner of ConfigMap exp1-code apply the earlier version again" in why
     changed["metadata"]["managedFields"] = [helm, edit | {"time": stamp(NOW - 90000)}]
     assert "exp1-code" not in run_to(api, tmp_path, "why", "exp1").stdout, "the run began after it"
 

@@ -71,7 +71,7 @@ def test_a_model_can_be_tried_with_another_strategy(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert [pod["pod"] for pod in json.loads(done.stdout)["pods"]] == ["worker-0"]
     assert "note: models/digits.yaml:8:27: roles.ps is not used: multi-worker-mirrored has no ps" in done.stderr
-    assert "note: multi-worker-mirrored with one worker has no work to share" in done.stderr
+    assert "note: multi-worker-mirrored shares the work among workers, but there is one" in done.stderr
     assert spec.read_text() == MODEL
     wrong = run(tmp_path, "digits", "--strategy", "multi-worker")
     assert (wrong.returncode, "did you mean multi-worker-mirrored?" in wrong.stderr) == (2, True)

@@ -204,7 +204,7 @@ def test_arrays_of_numpy_are_examples(url: str, tmp_path: Path) -> None:
         ('["a"]', [], 4, ["example.json does not fit the model: input x:", "serving_default takes x float32 [?]"]),
         ("[[1.0, 2.0]]", [], 4, ["the shape is [1,2], but the model takes float32 [?]"]),
         ('{"z": 1}', [], 4, ["the model has no input z"]),
-        ("[1,", [], 7, ["example.json is not JSON", ".npy or .npz"]),
+        ("[1,", [], 7, ["example.json is not JSON", "correct the JSON there"]),
         ("NaN", [], 7, ["which is not JSON"]),
         ("1", ["--signature", "other"], 2, ["half has no signature 'other'", "its signatures: classify, pair"]),
         ("1", ["--model", "other"], 7, ["serves no model other"]),

@@ -290,7 +290,7 @@ def _describe_places(places: set[tuple[str, str]], known: set[tuple[str, str]]) 
     for entry in dict.fromkeys(entry for entry, _ in sorted(places)):
         has = [name for name in STRATEGIES if (entry, name) in places]
         rest = [name for name in STRATEGIES if (entry, name) in known and name not in has]
-        said = f"not {', '.join(rest)}" if len(rest) < len(has) else ", ".join(has)
+        said = f"except with {', '.join(rest)}" if len(rest) < len(has) else ", ".join(has)
         strategies.setdefault(said if rest else "", []).append(entry)
     every_entry = {entry for entry, _ in known}
     parts = []
@@ -310,7 +310,7 @@ _RESTARTS = {
     RESTART_NEVER: "not restarted",
     RESTART_RECREATED: "the pod is recreated; not a failure of the program",
     RESTART_GOES_ON: "the run continues",
-    RESTART_WAITED_FOR: "waited for until `run.startDeadline`",
+    RESTART_WAITED_FOR: "the run waits for the pod, until `run.startDeadline`",
 }
 
 

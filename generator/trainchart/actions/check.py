@@ -64,6 +64,7 @@ class CheckedChart:
     waived: tuple[Waived, ...] = ()
     unknown_kinds: tuple[UnknownKind, ...] = ()
     """Of their objects, only some fields are checked."""
+    is_chart: bool = True
 
     def count(self, severity: Severity) -> int:
         return sum(found.severity is severity for found in self.findings)
@@ -216,7 +217,7 @@ def check_chart(
     given = replace(given, kubernetes=kubernetes, kinds=kinds, today=day, pack_rules=demands)
     budget = _Budget()
     result = run_checks(given, tuple(replace(rule, check=functools.partial(budget.ask, rule)) for rule in rules))
-    return CheckedChart(chart, result.findings, result.waived, find_unknown_kinds(given))
+    return CheckedChart(chart, result.findings, result.waived, find_unknown_kinds(given), given.is_chart)
 
 
 def _read_packs() -> tuple[Pack, ...]:

@@ -53,7 +53,8 @@ def predict(request: PredictRequest) -> Predicted:
         value = parse_input(request.file, content, INPUT_LIMIT)
     except ValueError as error:
         kind = "a .npy or .npz file" if request.file.endswith((".npy", ".npz")) else "JSON"
-        raise ToolError(f"{where} is not {kind}: {error}", hint="give a .json, .npy or .npz file") from error
+        hint = "correct the JSON there" if request.file.endswith(".json") else "give a .json, .npy or .npz file"
+        raise ToolError(f"{where} is not {kind}: {error}", hint=hint) from error
     try:
         model = request.model or _find_only_model(client)
         signature = _find_signature(client, model, request.signature or read_signature_name(value))

@@ -117,7 +117,7 @@ def check(
     warnings = sum(found.count(Severity.warning) for found in checked)
     shows_info = info or format_ is not CheckFormat.text
     summary = _summary(checked, errors, warnings, shows_info=shows_info)
-    print_note(f"{_counted(len(checked), 'chart')} checked: {summary}")
+    print_note(f"{_name_checked(checked)} checked: {summary}")
     for failure in failures[:-1]:
         print_error(failure)
     if failures:
@@ -224,6 +224,14 @@ def _not_looked_into(kinds: list[UnknownKind]) -> str:
         for (kind, api_version, has_pods), number in sorted(numbers.items())
     )
     return f"checked by names and labels only: {', '.join(listed)}"
+
+
+def _name_checked(checked: list[CheckedChart]) -> str:
+    charts = sum(found.is_chart for found in checked)
+    manifests = len(checked) - charts
+    parts = [_counted(charts, "chart")] if charts else []
+    parts += [f"{manifests} sets of manifests" if manifests > 1 else "manifests"] if manifests else []
+    return " and ".join(parts)
 
 
 def _counted(number: int, noun: str) -> str:

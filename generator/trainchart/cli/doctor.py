@@ -77,7 +77,7 @@ def _doctor(
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     output: FormatOption = Format.text,
 ) -> None:
-    """Find out before an installation whether a cluster can run a chart; without one, whether this machine can train.
+    """Find out before an installation whether a cluster can run a chart; without TARGET: whether this machine can.
 
     The command removes what it created, except for folders of a new subPath. Exit code 0: no check has failed; 6: a
     check has failed.

@@ -58,7 +58,8 @@ CaOption = Annotated[
 PlainHttpOption = Annotated[
     bool,
     typer.Option(
-        "--plain-http", help="Use HTTP without encryption for the registry. docker pushes as its daemon is configured."
+        "--plain-http",
+        help="Use HTTP without encryption for the registry. If docker pushes, its daemon's own setting applies.",
     ),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the steps without running them.")]

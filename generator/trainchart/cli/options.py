@@ -13,7 +13,7 @@ ContextOption = Annotated[
     str, typer.Option("--context", help="Context of the kubeconfig. Default: its current one. KUBECONFIG is honoured.")
 ]
 NamespaceOption = Annotated[
-    str, typer.Option("--namespace", "-n", help="Namespace of the release. Default: the context's.")
+    str, typer.Option("--namespace", "-n", help="Namespace to look in. Default: the context's.")
 ]
 DEFAULT_RUNS_FOLDER = Path(".trainchart/runs")
 
@@ -64,7 +64,7 @@ RunArgument = Annotated[
 ReleaseArgument = Annotated[
     str,
     typer.Argument(
-        help="Name of the release (for stop, also of a local run); RELEASE/CHART if it holds several training runs.",
+        help="Name of the release; RELEASE/CHART if it holds several training runs. `stop` also takes a local run.",
         show_default=False,
         autocompletion=complete.runs,
     ),

@@ -60,8 +60,9 @@ def _promote(
         typer.Option(
             "--gate",
             metavar="METRIC>=NUMBER",
-            help="Condition on a metric of the run: >=, <=, > or < a number, or serving, serving-0.01, serving+0.01, "
-            "where serving is the same metric of the model that is currently served. Repeatable; all must be met.",
+            help="Condition on a metric of the run: its name, one of >=, <=, > and <, and a number or serving, "
+            "serving-0.01 or serving+0.01, where serving is the same metric of the model that is currently served. "
+            "Repeatable; all must be met.",
             show_default=False,
         ),
     ] = None,
@@ -103,8 +104,8 @@ def _promote(
 
     The export is pinned by its content. The gates are checked with the evaluation of its step, or else with the last
     metrics that the run reported. Then helm upgrades the server's release with its installed chart and values; only the
-    model changes, and the record of who promoted it, when and from which run. The command follows the rollout, and
-    rolls back if a pod fails, the timeout expires, or too many requests fail. Progress goes to stderr.
+    model changes, and with it the record of who promoted it, when, and from which run. The command follows the rollout,
+    and rolls back if a pod fails, the timeout expires, or too many requests fail. Progress goes to stderr.
 
     Exit code 0: the model is being served, or already was; 6: a gate is not met; 9: it was rolled back; 11: it was
     rolled back because of the timeout.
@@ -135,7 +136,7 @@ def _refuse_combinations(
     history: bool,
 ) -> None:
     if not to:
-        raise typer.BadParameter("name the model server: --to SERVER", param_hint="--to")
+        raise typer.BadParameter("it is missing; name the model server: --to SERVER", param_hint="--to")
     if rollback and history:
         raise typer.BadParameter("--rollback and --history cannot be used together", param_hint="--history")
     option = "--rollback" if rollback else "--history"

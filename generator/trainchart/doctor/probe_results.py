@@ -204,10 +204,10 @@ def _judge_volume(volume: ProbeVolume, found: Sequence[Object], nodes: str) -> t
     writes = volume.need.writes
     error = next((str(each["error"]) for each in found if each.get("error")), "")
     if error:
-        does = "write and read" if writes else "read"
+        does = "written to and read" if writes else "read"
         return (
             FAILED,
-            f"lets pods on {nodes} not {does}: {error}",
+            f"cannot be {does} by pods on {nodes}: {error}",
             "see: kubectl describe pvc, and the storage itself",
         )
     free = min((int(each["free"]) for each in found if isinstance(each.get("free"), int)), default=None)

@@ -26,7 +26,7 @@ def describe_closure(group: PodGroup, node: Node) -> str:
     spec = group.spec
     name = spec.get("nodeName")
     if name and name != node.name:
-        return f"not the node {name} that the pods name"
+        return f"are not the node {name}, which the pods name"
     taint = find_closing_taint(spec, node.document)
     if taint is not None:
         value = f"={taint['value']}" if taint.get("value") else ""
@@ -34,7 +34,7 @@ def describe_closure(group: PodGroup, node: Node) -> str:
     if node.is_silent:
         return "not ready"
     if not is_selected(spec, node.document):
-        return "not the labels that the pods ask for (nodeSelector, nodeAffinity)"
+        return "do not have the labels that the pods ask for (nodeSelector, nodeAffinity)"
     lacking = [resource for resource, amount in group.requests.items() if amount > node.total.get(resource, 0)]
     return f"{lacking[0]} {describe_amount(lacking[0], node.total.get(lacking[0], 0))} in all" if lacking else ""
 
@@ -58,7 +58,7 @@ def describe_request(group: PodGroup) -> str:
 def _describe_lack(group: PodGroup, free: Mapping[str, int]) -> str:
     lacking = [name for name, amount in group.requests.items() if amount > free.get(name, 0)]
     if not lacking:
-        return "ports taken, or rules about where pods stand"
+        return "ports are taken, or placement rules forbid it"
     # Of several resources, the dearest is told: a GPU before memory.
     lacking.sort(key=lambda name: "/" not in name)
     return f"too little {lacking[0]} left"

@@ -253,7 +253,8 @@ def _explain_undeclared(name: str, known: list[str], chart: str) -> str:
     where = f"add {name} below `hyperparameters` in its model spec (models/{chart}.yaml)"
     if not known:
         return f"{chart} declares no hyperparameters: {where}, and read it in the program"
-    return f"{chart} declares {', '.join(sorted(known))} only: {where}, also where the training library has it"
+    others = "this also holds for those that the training library knows"
+    return f"{chart} declares {', '.join(sorted(known))} only: {where}; {others}"
 
 
 def _explain_spec_key(name: str, chart: str) -> str:

@@ -113,5 +113,5 @@ class Ledger:
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value
         if value is not None:
-            self.leave(place, f"{str(value)[:40]!r} is not a number of pods or seconds")
+            self.leave(place, f"{str(value)[:40]!r} is not a whole number of 0 or more")
         return default

@@ -144,7 +144,7 @@ def _resources(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[I
     if memory and shared and shared >= memory:
         yield Impossibility(
             ("roles", role, "shmSize"),
-            f"/dev/shm of {settings.shm_size} leaves no memory of {settings.memory_limit or settings.memory}",
+            f"/dev/shm of {settings.shm_size} does not fit into memory of {settings.memory_limit or settings.memory}",
             "shmSize counts against the memory limit",
         )
     if settings.gpus and spec.framework.flavour == "cpu":
@@ -156,8 +156,8 @@ def _resources(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[I
     if settings.save_wait_seconds >= settings.stop_grace_seconds:
         yield Impossibility(
             ("roles", role, "saveWaitSeconds"),
-            f"{role} waits {settings.save_wait_seconds} s of the {settings.stop_grace_seconds} s that it has to stop",
-            "stopGraceSeconds includes the wait: raise it",
+            f"{role} may wait {settings.save_wait_seconds} s, but has only {settings.stop_grace_seconds} s to stop",
+            "raise stopGraceSeconds, which includes the wait, or lower saveWaitSeconds",
         )
 
 
@@ -221,7 +221,7 @@ def _environment(path: Path, env: dict[str, object]) -> Iterator[Impossibility]:
             isinstance(value, dict) and set(value) == {"valueFrom"}
         ):
             yield Impossibility(
-                (*path, name), f"{name} is neither a string nor a valueFrom", "for example {NAME: value}"
+                (*path, name), f"{name} is neither a string nor a valueFrom", f"for example {name}: text"
             )
 
 

@@ -44,8 +44,8 @@ class Strategy:
     @property
     def lone_note(self) -> str:
         """What to say where fewer than two share the work."""
-        few = "fewer than two GPUs" if self.shared_over == "gpus" else "one worker"
-        return f"{self.name} with {few} has no work to share; set roles.worker.{self.shared_over} to 2 or more"
+        shared = "GPUs, but there are fewer than two" if self.shared_over == "gpus" else "workers, but there is one"
+        return f"{self.name} shares the work among {shared}; set roles.worker.{self.shared_over} to 2 or more"
 
 
 _ONE = Replicas(1, 1)

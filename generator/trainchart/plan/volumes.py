@@ -210,5 +210,9 @@ def _mounts(spec: ModelSpec) -> Iterator[Problem]:
         if place in taken:
             yield path, f"{name} and {taken[place]} are both mounted at {place}", ""
         if place == "/" or any(place == folder or place.startswith(folder + "/") for folder in RESERVED_FOLDERS):
-            yield path, f"{place} is used by the image or the system", f"for example /{name}"
+            yield (
+                path,
+                f"{place} is used by the image or the system",
+                f"mount it elsewhere, as at /data/{name}",
+            )
         taken[place] = name

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 SERVING = "serving"
-EXAMPLES = "'accuracy>=0.9', or 'accuracy>=serving-0.01': at most 0.01 below the model that serves now"
+EXAMPLES = "'accuracy>=0.9', or 'accuracy>=serving-0.01' for at most 0.01 below the model that is served now"
 EVALUATOR_PREFIX = "evaluator/"
 _COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _NUMBER = r"(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][-+]?[0-9]{1,3})?"
@@ -64,7 +64,7 @@ def parse_gate(text: str) -> Gate:
     found = _GATE.fullmatch(text.strip())
     metric = found["metric"].removeprefix(EVALUATOR_PREFIX) if found else ""
     if found is None or not metric:
-        raise ValueError(f"{text[:80]!r} is not a gate such as {EXAMPLES}")
+        raise ValueError(f"{text[:80]!r} is not a gate; write {EXAMPLES}")
     number = float(f"{found['sign'] or ''}{found['offset'] or 0}" if found["serving"] else found["number"])
     if not math.isfinite(number):
         raise ValueError(f"{text[:80]!r}: the number is too large")

@@ -129,7 +129,7 @@ class Run(Section):
         str | int, JsonSchema({"type": ["string", "integer"], "pattern": RUN_ID_PATTERN, **EXACT, "minimum": 0})
     ]
     """Identity of the run. A pod of a run that has succeeded parks (stays idle) instead of training again, even if it
-    is recreated. Empty limits that to the pod's own lifetime."""
+    is recreated. If it is empty, success is remembered only as long as the pod exists."""
     max_restarts: Count
     """How many times, per pod, a program that fails through its own fault is restarted."""
     start_deadline: Duration
@@ -140,8 +140,9 @@ class Run(Section):
     resume: Annotated[
         str | int, JsonSchema({"type": ["string", "integer"], "pattern": RESUME_PATTERN, **EXACT, "minimum": 0})
     ]
-    """How a new run starts: never from a checkpoint, from the latest one, or from that of a step. Checkpoints of other
-    releases, and a claim that an earlier release of this name has left, are used only with latest or a step."""
+    """From which checkpoint a new run starts. never: from none; latest: from the newest; a number: from the one of that
+    step. Checkpoints of other releases, and a claim that an earlier release of this name has left, are used only with
+    latest or a step."""
     resume_release: Annotated[
         str | int, JsonSchema({"type": ["string", "integer"], "pattern": RELEASE_PATTERN, **EXACT, "minimum": 0})
     ]
@@ -149,8 +150,8 @@ class Run(Section):
     resume: latest, or a step."""
     desired_state: Literal["running", "suspended", "stopped"]
     """State to which the run controller brings the run. suspended: programs get SIGTERM (those that use the training
-    library save first), all resources are freed, and the run continues when this is running again. stopped: the same,
-    but permanently."""
+    library save first), all resources are freed, and the run continues when desiredState is running again. stopped:
+    the same, but permanently."""
     queue: ObjectName
     """The Kueue LocalQueue of the namespace whose quota the run waits for: all pods start together when there is room
     for all of them, and a preempted run saves, waits again and continues. Empty: the pods start as soon as nodes have

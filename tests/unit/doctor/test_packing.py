@@ -215,7 +215,11 @@ def test_an_empty_cluster_has_no_room() -> None:
     [
         ("2 of 2 nodes: taint gpu=yes:NoSchedule", "tolerations", ("nodeSelector", "request less")),
         ("1 of 1 nodes: taint node.kubernetes.io/unschedulable:NoSchedule", "uncordon", ("tolerations", "less")),
-        ("2 of 2 nodes: not the labels that the pods ask for (nodeSelector, nodeAffinity)", "nodeSelector", ("less",)),
+        (
+            "2 of 2 nodes: do not have the labels that the pods ask for (nodeSelector, nodeAffinity)",
+            "nodeSelector",
+            ("less",),
+        ),
         ("1 of 2 nodes: taint a:NoSchedule; 1 of 2 nodes: too little cpu left", "request less", ()),
         ("1 of 2 nodes: taint a:NoSchedule; 1 of 2 nodes: too little cpu left", "tolerations", ()),
     ],

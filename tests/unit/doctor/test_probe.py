@@ -192,7 +192,7 @@ def test_a_healthy_cluster_has_no_fault() -> None:
             {"volume": {"error": "PermissionError: no"}},
             "storage exp-checkpoints",
             FAILED,
-            "not write and read: PermissionError",
+            "cannot be written to and read by pods",
         ),
         (
             {"volume": {"free": 2**30, "seconds": 0.1}},

@@ -58,7 +58,7 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             "hyperparameters.replicas=3",
             "unknown key hyperparameters.replicas",
             "mnist declares epochs, maxSteps only: add replicas below `hyperparameters` in its model spec "
-            "(models/mnist.yaml), also where the training library has it",
+            "(models/mnist.yaml); this also holds for those that the training library knows",
         ),
         (
             "- at '': additional properties 'mode' not allowed",
@@ -362,7 +362,7 @@ def test_chart_without_hyperparameters_says_where_they_belong() -> None:
         (
             "keepCheckpoints",
             "mnist declares batchSize, maxSteps only: add keepCheckpoints below `hyperparameters` in its model spec "
-            "(models/mnist.yaml), also where the training library has it",
+            "(models/mnist.yaml); this also holds for those that the training library knows",
         ),
         ("maxStep", "did you mean maxSteps?"),
     ],

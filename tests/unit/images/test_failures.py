@@ -133,4 +133,4 @@ def test_silence_is_said_too() -> None:
 def test_placeholder_registry_is_named() -> None:
     said = 'Get "https://registry.example.com/v2/": dial tcp: lookup registry.example.com: no such host'
     error = explain_failure(Step("push", ("docker", "push")), 1, (said,))
-    assert "is a placeholder: name your own registry where it stands (image.repository" in error.hint
+    assert "is a placeholder: replace it with your own registry (in image.repository" in error.hint

@@ -96,10 +96,14 @@ def test_volumes_of_a_role_that_is_gone_follow_the_leader(resolved: Resolve, spe
 @pytest.mark.parametrize(
     ("strategy", "worker", "says"),
     [
-        ("multi-worker-mirrored", "replicas: 1", "multi-worker-mirrored with one worker has no work to share"),
-        ("parameter-server", "replicas: 1", "parameter-server with one worker has no work to share"),
-        ("mirrored", "gpus: 1", "mirrored with fewer than two GPUs has no work to share"),
-        ("mirrored", "gpus: 0", "mirrored with fewer than two GPUs has no work to share"),
+        (
+            "multi-worker-mirrored",
+            "replicas: 1",
+            "multi-worker-mirrored shares the work among workers, but there is one",
+        ),
+        ("parameter-server", "replicas: 1", "parameter-server shares the work among workers, but there is one"),
+        ("mirrored", "gpus: 1", "mirrored shares the work among GPUs, but there are fewer than two"),
+        ("mirrored", "gpus: 0", "mirrored shares the work among GPUs, but there are fewer than two"),
         ("multi-worker-mirrored", "replicas: 3", ""),
         ("single", "replicas: 1", ""),
     ],

@@ -29,7 +29,7 @@ def test_any_text_is_a_gate_or_refused(text: str) -> None:
     try:
         gate = parse_gate(text)
     except ValueError as error:
-        assert "not a gate such as" in str(error) or "too large" in str(error)
+        assert "is not a gate; write" in str(error) or "too large" in str(error)
     else:
         assert math.isfinite(gate.number)
         assert parse_gate(str(gate)) == gate
@@ -66,7 +66,7 @@ def test_what_a_gate_means(text: str, gate: Gate) -> None:
     ],
 )
 def test_what_is_not_a_gate(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is not a gate such as 'accuracy>=0\.9'|too large"):
+    with pytest.raises(ValueError, match=r"is not a gate; write 'accuracy>=0\.9'|too large"):
         parse_gate(text)
 
 

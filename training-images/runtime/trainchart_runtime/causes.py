@@ -34,7 +34,7 @@ WORKERS_DIFFER = Cause(
     "The error names both shapes. Restarting does not help. Check what each worker derives from its own share of the "
     "data or from its machine, such as the number of classes, a vocabulary or a smaller last batch: take it from a "
     "hyperparameter or from all of the data, and drop the incomplete last batch (drop_remainder). If models and "
-    "batches are the same, one worker makes other operations than the rest: look for code that depends on the "
+    "batches are the same, one worker runs different operations from the rest: look for code that depends on the "
     "task's index. trainchart logs shows what each worker prints when it starts.",
     RESTART_IN_PLACE,
 )
@@ -72,7 +72,7 @@ CERTIFICATE_REFUSED = Cause(
 )
 ACCESS_REFUSED = Cause(
     "access-refused",
-    "A server refused the program: it has no credentials, or wrong or expired ones.",
+    "A server refused the program, which sent no credentials, or wrong or expired ones.",
     "Check the credentials that the program uses (variables in `env` and `envFrom`, a Secret, the ServiceAccount): put "
     "the right key there, or have its permissions extended. In a cluster, variables keep the old value of a Secret "
     "as long as the container lives, even if the launcher restarts the program in it: delete the pod, or use "
@@ -195,8 +195,8 @@ MODULE_SHADOWED = Cause(
 NO_TERMINAL = Cause(
     "no-terminal",
     "The program waits for input from a terminal, which a pod does not have.",
-    "Remove what asks from the code: input(), or a breakpoint of the debugger (breakpoint(), pdb.set_trace()). What "
-    "has to be decided can be a hyperparameter.",
+    "Remove the calls that ask: input(), or a breakpoint of the debugger (breakpoint(), pdb.set_trace()). Make a "
+    "hyperparameter of what the user has to decide.",
     RESTART_NEVER,
 )
 TENSORFLOW_1 = Cause(
@@ -306,7 +306,7 @@ LAUNCHER_MISSING = Cause(
 START_DEADLINE = Cause(
     "start-deadline",
     "Not every pod of the run was running in time, so all of them were stopped.",
-    "Read why the named pods did not start. Request less, free resources, or raise run.startDeadline.",
+    "The message says why the named pods did not start. Request less, free resources, or raise run.startDeadline.",
     RESTART_NEVER,
 )
 

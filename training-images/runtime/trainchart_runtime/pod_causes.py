@@ -10,8 +10,8 @@ from trainchart_runtime.cause import RESTART_GOES_ON, RESTART_RECREATED, RESTART
 UNSCHEDULABLE = Cause(
     "unschedulable",
     "No node of the cluster has room for the pod.",
-    "Read which resource is short. Request less, add nodes, or free some: trainchart list -A shows which runs hold "
-    "GPUs, and kubectl describe nodes what else uses the nodes.",
+    "The message names the resource that is short. Request less, add nodes, or free some: trainchart list -A shows "
+    "which runs hold GPUs, and kubectl describe nodes what else uses the nodes.",
     RESTART_WAITED_FOR,
 )
 NO_NODE_MATCHES = Cause(
@@ -93,7 +93,7 @@ MOUNT_UNSUPPORTED = Cause(
     "mount-unsupported",
     "The node has no client for the file system of a volume.",
     "Neither the claim nor the server is at fault: have the cluster's administrators install the client on the nodes "
-    "(nfs-common, glusterfs-client, ceph-common or the like; it includes the module of the kernel), or choose nodes "
+    "(nfs-common, glusterfs-client, ceph-common or the like, and the kernel module that it needs), or choose nodes "
     "that have it (nodeSelector). The kubelet then mounts the volume by itself.",
     RESTART_WAITED_FOR,
 )
@@ -240,8 +240,8 @@ OBJECT_MISSING = Cause(
 )
 CHANGE_REFUSED = Cause(
     "change-refused",
-    "The cluster refuses a change that the run controller has to make, so pods that should go stay, or pods that are "
-    "needed are not created.",
+    "The cluster refuses a change that the run controller has to make, so pods that should be removed remain, or "
+    "pods that are needed are not created.",
     "The refusal names its source: an admission policy or a webhook, which must let the run controller's "
     "ServiceAccount change the release's StatefulSets and pods; or a Role that was changed: helm rollback RELEASE "
     "REVISION restores it. The run controller keeps trying until then. helm uninstall removes the pods.",
@@ -287,8 +287,9 @@ POD_DEADLINE = Cause(
 PREEMPTED = Cause(
     "preempted",
     "The pod had to make room for one of higher priority.",
-    "Nothing to do if there is room elsewhere; otherwise raise priorityClassName or wait. kubectl get pods -A -o "
-    "custom-columns=:.metadata.uid,:.metadata.namespace,:.metadata.name | grep UID names the pod that took its place.",
+    "Nothing to do if there is room elsewhere; otherwise set priorityClassName to a class of higher priority, or "
+    "wait. The message has the UID of the pod that took its place: kubectl get pods -A -o "
+    "custom-columns=:.metadata.uid,:.metadata.namespace,:.metadata.name | grep UID names it.",
     RESTART_RECREATED,
 )
 NODE_LOST = Cause(

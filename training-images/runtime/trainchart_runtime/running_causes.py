@@ -32,8 +32,7 @@ CPU_THROTTLED = Cause(
 )
 CHILD_KILLED = Cause(
     "child-killed",
-    "The kernel killed a process that the program had started because it ran out of memory, and the program waits for "
-    "it.",
+    "A process that the program had started ran out of memory and was killed by the kernel; the program waits for it.",
     "Some programs wait for such a process forever: multiprocessing.Pool does, while concurrent.futures raises "
     "BrokenProcessPool. Give the role more memory, or let the program hold less at once (fewer processes of its data "
     "loader, smaller batches); kubectl delete pod POD starts it again from its last checkpoint, and "

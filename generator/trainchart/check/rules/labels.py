@@ -74,7 +74,7 @@ RULES = (
     Rule(
         "selectors-own",
         "The API server refuses a workload whose selector does not match its pods; "
-        "two whose selectors overlap delete each other's.",
+        "two whose selectors overlap may adopt each other's pods.",
         check_selectors,
         "https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#selector",
     ),

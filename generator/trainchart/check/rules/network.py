@@ -228,7 +228,7 @@ def _is_port(asked: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
 RULES = (
     Rule(
         "service-targets",
-        "A Service whose selector or port matches nothing does not resolve, and peers wait forever.",
+        "A Service whose selector or port matches nothing leads nowhere, and peers wait forever.",
         check_services,
         "https://kubernetes.io/docs/concepts/services-networking/service/",
         others=Severity.warning,

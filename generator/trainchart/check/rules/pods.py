@@ -35,7 +35,7 @@ def check_tokens(rendering: Rendering) -> Iterator[Finding]:
         gets_token = wanted is True or (wanted is None and account not in closed)
         if gets_token and account not in granted:
             yield Finding(
-                f"{pods.called}: its pods get a Kubernetes API token that has no rights",
+                f"{pods.called}: pods get a Kubernetes API token, which they do not need: it has no rights",
                 path=pods.manifest.source,
                 line=pods.manifest.line,
                 hint="automountServiceAccountToken: false",

@@ -63,7 +63,9 @@ def sees_unrequested_gpus(pods: Pods, container: Container) -> bool:
 def _size_problem(claim: Mapping[str, object]) -> str:
     """Return what is wrong with the size of a claim; "" where nothing is."""
     size = mapping_at(claim, "spec", "resources", "requests").get("storage")
-    if size is None or read_amount(size) in (None, Decimal(0)):
+    if size is None:
+        return "requests no storage (spec.resources.requests.storage)"
+    if read_amount(size) in (None, Decimal(0)):
         return f"storage {size!r} is not a valid size"
     return f"storage {size!r} is less than 1Mi" if is_too_small(size) else ""
 

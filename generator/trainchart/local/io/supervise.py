@@ -167,7 +167,9 @@ class _Supervisor:
                 for runner in self._runners:
                     runner.kill()
             else:
-                self._observer.show_event(f"{name}: stopping all pods; another one, a second later, kills them at once")
+                self._observer.show_event(
+                    f"{name}: stopping all pods; another {name}, at least a second later, kills them at once"
+                )
                 self._begin_stop(Verdict.STOPPED)
 
     def _look_at_timers(self) -> None:

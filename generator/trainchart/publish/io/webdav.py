@@ -62,7 +62,7 @@ class WebDavStore:
         headers = {"If-None-Match": "*"} if is_new else {}
         answer = self._client.send("PUT", urljoin(self._base, quote(name)), what=what, body=content, headers=headers)
         if answer.status == 412:
-            raise PublishError(f"cannot {what}: another client has just written it", hint="run it again to see what")
+            raise PublishError(f"cannot {what}: another client has just written it", hint="run it again")
         if not answer.is_done:
             raise self._refusal(answer, what)
 
