@@ -68,6 +68,6 @@ def test_the_defaults_are_those_that_apply(rendered: dict[str, str]) -> None:
     assert shown["keep"] == "`false`; `true` for checkpoints"
     assert shown["stopGraceSeconds"] == "`15`; `30` for chief"
     assert shown["saveWaitSeconds"] == "`3`; `0` for chief, evaluator"
-    assert shown["replicas"] == "`1`; `2` for worker (not single, mirrored)"
+    assert shown["replicas"] == "`1`; `2` for worker (except with single, mirrored)"
     assert shown["flavour"] == '`"cpu"`; `"gpu"` for mirrored'
     assert (shown["size"], shown["mountPath"], shown["maxRestarts"]) == ("", "", "`3`")

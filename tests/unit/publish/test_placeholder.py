@@ -10,7 +10,7 @@ from trainchart.publish.io.http import HttpClient
 @pytest.mark.parametrize(
     ("base", "hint"),
     [
-        ("https://registry.example.com", "is a placeholder: name your own registry"),
+        ("https://registry.example.com", "is a placeholder: replace it with your own registry"),
         ("https://r.io", "check the address"),
     ],
 )
