@@ -30,7 +30,7 @@ DELIBERATE = (
     r"dnsPolicy: (under Default|with hostNetwork|None needs)",
     r"tolerations\[\d+\]\.(operator|effect|key|value|tolerationSeconds): ",
     r"(cpu|memory)Limit: \S+ is less than the request",
-    r"shmSize: /dev/shm of \S+ does not fit into memory",
+    r"shmSize: /dev/shm of \S+ does not fit into the memory of",
     r"resources\.(limits|requests)\.\S+: (set|is not a Kube|needs a limit|a request of|\S+ is not a whole number)",
     r"\S+: [^\n]* is not a positive quantity",
     r"\$\(TRAINCHART_\S* is not known here",

@@ -144,7 +144,8 @@ def _resources(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[I
     if memory and shared and shared >= memory:
         yield Impossibility(
             ("roles", role, "shmSize"),
-            f"/dev/shm of {settings.shm_size} does not fit into memory of {settings.memory_limit or settings.memory}",
+            f"/dev/shm of {settings.shm_size} does not fit into the memory of "
+            f"{settings.memory_limit or settings.memory}",
             "shmSize counts against the memory limit",
         )
     if settings.gpus and spec.framework.flavour == "cpu":

@@ -213,6 +213,6 @@ def _mounts(spec: ModelSpec) -> Iterator[Problem]:
             yield (
                 path,
                 f"{place} is used by the image or the system",
-                f"mount it elsewhere, as at /data/{name}",
+                f"mount it elsewhere, for example at /data/{name}",
             )
         taken[place] = name
