@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from trainchart.actions.support.cluster_access import open_cluster
 from trainchart.actions.support.cluster_logs import read_last_lines
@@ -43,7 +44,6 @@ from trainchart.cluster.policies import explain_by_policies, needs_policies
 from trainchart.cluster.resource_users import find_hopeless_quotas, find_node_users, find_quota_users, lacks_nodes
 from trainchart.cluster.snapshot import Snapshot, listed
 from trainchart.cluster.storage_folders import find_storage, list_volumes_of
-from trainchart.local.io import run_report
 from trainchart.reports.report import Report
 from trainchart_runtime.pod_causes import IMAGE_PULL, POD_DELETED
 from trainchart_runtime.run.state import RUNNING
@@ -62,7 +62,7 @@ def open_run(address: RunAddress) -> Look:
     """
     folder = find_local_run(address)
     if folder is not None:
-        return lambda: run_report.read_report(folder)
+        return lambda: _read_local_report(folder)
     api, namespace = open_cluster(address.place)
     return lambda: _look(api, namespace, address.name)
 
@@ -78,7 +78,7 @@ def explain_run(address: RunAddress) -> Report:
     """
     folder = find_local_run(address)
     if folder is not None:
-        return run_report.read_report(folder)
+        return _read_local_report(folder)
     api, namespace = open_cluster(address.place)
     key, seen = read_training(api, namespace, address.name)
     seen = add_surroundings(api, seen, diagnose(key, seen))
@@ -121,6 +121,12 @@ def explain_run(address: RunAddress) -> Report:
         return replace(report, last_lines=last_lines) if report.awaits_first_step else report
     warnings = tuple(find_exceptions(logs))
     return replace(report, last_lines=last_lines, warnings=warnings, log_gaps=(*report.log_gaps, *gone))
+
+
+def _read_local_report(folder: Path) -> Report:
+    from trainchart.local.io.run_report import read_report  # not needed for a release on a cluster
+
+    return read_report(folder)
 
 
 def _add_users(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:

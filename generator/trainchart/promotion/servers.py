@@ -8,9 +8,9 @@ from typing import Any
 
 from trainchart.cluster.snapshot import Object, items_of, label, namespace_of, section
 from trainchart.json_documents import parse_json
+from trainchart.name_order import natural_key
 from trainchart.promotion.record import NONE, Record, parse_record
 from trainchart.promotion.rollout import CONTENT_ANNOTATION, VERSION_ANNOTATION, serves
-from trainchart.reports.text import natural_key
 from trainchart_runtime.contract import INSTANCE_LABEL
 
 SERVING = "Serving"

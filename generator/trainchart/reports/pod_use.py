@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trainchart.name_order import natural_key
 from trainchart.reports.report import PodReport, TrainingKey
-from trainchart.reports.text import clean_lines, describe_bytes, describe_gpus, make_table, natural_key
+from trainchart.reports.text import clean_lines, describe_bytes, describe_gpus, make_table
 
 METRICS_API = "metrics-api"
 LAUNCHER = "launcher"

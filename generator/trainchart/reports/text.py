@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from trainchart.name_order import natural_key
 from trainchart.reports.hints import fill_in, find_notes, leave_notes
 from trainchart.reports.local_causes import NOTHING_DONE, RUN_KILLED
 from trainchart.reports.phases import describe_phase, describe_restart, find_phase_start
@@ -84,11 +85,6 @@ def make_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[s
         for row in (headings, *rows)
     )
     return [line.rstrip() for line in lines]
-
-
-def natural_key(name: str) -> list[tuple[int, str]]:
-    """Return what sorts names as people count: exp-2 before exp-10."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def sort_key(report: Report) -> tuple[str, list[tuple[int, str]], str]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from trainchart.archive.lock import (
     Drift,
@@ -32,6 +36,17 @@ def test_a_lock_comes_back() -> None:
     assert dump_lock(LOCK) == dump_lock(parse_lock(dump_lock(LOCK)))
     assert dump_lock(LOCK).startswith("# Written by `trainchart generate`")
     assert set(LOCK.files) == {"values.yaml", "templates/a.yaml"}
+
+
+@given(
+    st.dictionaries(
+        st.text(min_size=1, max_size=200),
+        st.one_of(st.text("0123456789abcdef", min_size=1, max_size=64), st.text("01be", min_size=1, max_size=8)),
+    )
+)
+@example({"?": "1e3", "yes": "0b1", "a: b": "1", "~": "0", "- x": "abc", "x" * 200: "f"})
+def test_a_lock_comes_back_whatever_its_files_are_called(files: dict[str, str]) -> None:
+    assert parse_lock(dump_lock(replace(LOCK, files=files))).files == files
 
 
 def test_drift_is_told_by_file_and_kind() -> None:

@@ -12,10 +12,10 @@ from trainchart.cluster.io.kubernetes_api import KubernetesApi
 from trainchart.cluster.io.pod_exec import read_output
 from trainchart.cluster.snapshot import Object, label, namespace_of
 from trainchart.errors import ClusterError, Conflict, NotFound
+from trainchart.name_order import natural_key
 from trainchart.promotion.history import find_installed
 from trainchart.promotion.rollout import Requests, count_requests
 from trainchart.promotion.servers import ServerState, read_servers
-from trainchart.reports.text import natural_key
 from trainchart.serving.chart_server import FAMILY
 from trainchart_runtime.contract import COMPONENT_LABEL, INSTANCE_LABEL
 

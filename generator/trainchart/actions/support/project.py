@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes, read_text, refuse_pipe
-from trainchart.reports.text import natural_key
+from trainchart.name_order import natural_key
 
 if TYPE_CHECKING:
     from trainchart.packs.project_file import ProjectFile

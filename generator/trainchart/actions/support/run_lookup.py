@@ -15,8 +15,7 @@ from trainchart.actions.support.project import NO_PROJECT, list_specs
 from trainchart.cluster.io.kubeconfig import is_configured
 from trainchart.errors import ToolError
 from trainchart.local.io.release_folder import holds_run, refuse_damaged
-from trainchart.local.io.run_report import find_runs
-from trainchart.reports.text import natural_key
+from trainchart.name_order import natural_key
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def find_local_run(address: RunAddress) -> Path | None:
             raise ToolError("name the release", hint="see: trainchart list")
         return None
     if not name:
-        runs = find_runs(runs_folder)
+        runs = _find_runs(runs_folder)
         if not runs:
             hint = "start one: trainchart run MODEL" if list_specs() else NO_PROJECT
             raise ToolError(f"there are no local runs in {runs_folder}", hint=hint)
@@ -54,8 +53,14 @@ def find_local_run(address: RunAddress) -> Path | None:
         return None
     raise ToolError(
         f"there is no local run {name!r} in {runs_folder}, and no kubeconfig names a cluster",
-        hint=_hint(name, [folder.name for folder in find_runs(runs_folder)]),
+        hint=_hint(name, [folder.name for folder in _find_runs(runs_folder)]),
     )
+
+
+def _find_runs(runs_folder: Path) -> list[Path]:
+    from trainchart.local.io.run_report import find_runs  # not needed for a release on a cluster
+
+    return find_runs(runs_folder)
 
 
 def _hint(name: str, known: list[str]) -> str:

@@ -26,8 +26,8 @@ from trainchart.cluster.snapshot import (
     name_of,
 )
 from trainchart.errors import ClusterError, Forbidden, NotFound
+from trainchart.name_order import natural_key
 from trainchart.reports.report import TrainingKey
-from trainchart.reports.text import natural_key
 from trainchart_runtime.contract import COMPONENT_LABEL, INSTANCE_LABEL, TRAINING_LABEL
 
 _VOLUMES_READ = 8

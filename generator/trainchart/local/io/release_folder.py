@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainchart.errors import ToolError
 from trainchart.host.files import read_text
@@ -23,9 +23,11 @@ from trainchart.host.trees import remove_tree
 from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.local.io.release_lock import hold_lock
-from trainchart.local.plan import LocalPlan
-from trainchart.reports.text import natural_key
+from trainchart.name_order import natural_key
 from trainchart_runtime.io.files import SpecialFileError, open_regular
+
+if TYPE_CHECKING:
+    from trainchart.local.plan import LocalPlan
 
 RUN_FILE = "run.json"
 STATE_FILE = "state.json"
