@@ -73,7 +73,7 @@ OWNERS = {
     "semver": {"chart_version.py"},
     "starlette": {
         *("console/io/app.py", "console/io/code_door.py", "console/io/guard.py", "console/io/installing.py"),
-        *("console/io/servers.py", "console/io/token_door.py", "trainchart_serving/rest.py"),
+        *("console/io/serve.py", "console/io/servers.py", "console/io/token_door.py", "trainchart_serving/rest.py"),
     },
     "uvicorn": {"console/io/serve.py", "trainchart_serving/server.py"},
 }
@@ -205,7 +205,7 @@ def test_the_training_library_needs_nothing_but_tensorflow() -> None:
 
 def test_the_model_server_names_all_that_it_needs() -> None:
     allowed = {*sys.stdlib_module_names, SERVING.name, "tensorflow", "tensorflow_serving", "numpy", "google"}
-    allowed |= {"grpc", "grpc_health", "prometheus_client", "starlette", "uvicorn"}
+    allowed |= {"grpc", "grpc_health", "prometheus_client", "starlette", "uvicorn", "trainchart_runtime"}
     for module in SERVING.rglob("*.py"):
         foreign = {name.split(".")[0] for name, _ in imports(module)} - allowed
         assert not foreign, relative(module)

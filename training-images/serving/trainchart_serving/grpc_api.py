@@ -40,6 +40,10 @@ log = logging.getLogger(__name__)
 
 _SERVICES = ("", "tensorflow.serving.PredictionService", "tensorflow.serving.ModelService")
 _HEALTH_SECONDS = 1.0
+_HANDSHAKE_SECONDS = 10.0
+"""In which a connection sends the first bytes of HTTP/2."""
+_IDLE_SECONDS = 600.0
+"""After which a connection without calls ends; clients connect again for their next one."""
 _SIGNATURE_FIELD = "signature_def"
 _STATUS = {code: grpc.StatusCode[code.name] for code in Code}
 
@@ -58,6 +62,8 @@ class GrpcApi:
                 ("grpc.max_receive_message_length", settings.limits.body_bytes),
                 ("grpc.max_send_message_length", -1),
                 ("grpc.so_reuseport", 0),
+                ("grpc.server_handshake_timeout_ms", round(_HANDSHAKE_SECONDS * 1000)),
+                ("grpc.max_connection_idle_ms", round(_IDLE_SECONDS * 1000)),
             ]
         )
         prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(_Predictions(self), self._server)

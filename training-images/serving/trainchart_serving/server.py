@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import resource
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from trainchart_runtime.io.connections import ConnectionLimits, TimedConnection
 from trainchart_serving.batching import Batcher
 from trainchart_serving.grpc_api import GrpcApi
 from trainchart_serving.live import LiveModel
@@ -24,6 +27,11 @@ log = logging.getLogger(__name__)
 _BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 75
 """Longer than the pause that proxies leave between two requests, so that they close connections, and not the server."""
+
+
+_HEAD_SECONDS = _KEEP_ALIVE_SECONDS + 5.0
+_ANSWER_SECONDS = 10.0
+_MOST_CONNECTIONS = 10_000
 
 
 @dataclass(frozen=True)
@@ -78,9 +86,15 @@ async def serve(
 
 
 def _configure(api: RestApi, settings: Settings) -> uvicorn.Config:
+    class Connection(TimedConnection, HttpToolsProtocol):
+        pass
+
+    # The application answers a body that takes too long; this ends connections that send one to what reads none.
+    body_seconds = settings.limits.seconds + _ANSWER_SECONDS
+    Connection.limits = ConnectionLimits(_count_connections(), _HEAD_SECONDS, body_seconds)
     return uvicorn.Config(
         api.app,
-        http="httptools",
+        http=Connection,
         ws="none",
         lifespan="off",
         loop="asyncio",
@@ -90,6 +104,17 @@ def _configure(api: RestApi, settings: Settings) -> uvicorn.Config:
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
     )
+
+
+def _count_connections() -> int:
+    """Return how many REST may hold: half of the files that may be open, as many of them as the process may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        # Container runtimes set 1024, for programs that use select.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+    return _MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, min(_MOST_CONNECTIONS, soft // 2))
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from trainchart.console.access import list_names
 from trainchart.console.accounts import OpenAccount
@@ -25,10 +27,11 @@ from trainchart.console.io.token_door import TokenDoor
 from trainchart.console.pages import Pages
 from trainchart.errors import ToolError
 from trainchart.host.browser import open_in_browser
+from trainchart_runtime.io.connections import ConnectionLimits, TimedConnection
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_CONNECTIONS = 200
-_CONNECTIONS_OF_USERS = 1000
+_LIMITS = ConnectionLimits(200)
+_LIMITS_OF_USERS = ConnectionLimits(1000)
 _OPENER = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>trainchart console</title>
 <form method="post" action="http://{name}/sign-in"><input type="hidden" name="code" value="{code}">
@@ -60,7 +63,7 @@ def serve_console(
         with _write_opener(names[0], code) if opens_browser else contextlib.nullcontext() as opener:
             if opener is not None:
                 open_in_browser(opener.as_uri())
-            asyncio.run(_serve(Guard(door, pages, static), console.close, listener, _CONNECTIONS))
+            asyncio.run(_serve(Guard(door, pages, static), console.close, listener, _LIMITS))
 
 
 def serve_users(
@@ -82,7 +85,7 @@ def serve_users(
         door = TokenDoor(open_account, pages, origins)
         tell("".join(f"console:  {origin}/\n" for origin in origins) + "Ctrl-C stops it.")
         try:
-            asyncio.run(_serve(Guard(door, pages, static), door.close, listener, _CONNECTIONS_OF_USERS))
+            asyncio.run(_serve(Guard(door, pages, static), door.close, listener, _LIMITS_OF_USERS))
         finally:
             door.close()
 
@@ -103,21 +106,8 @@ def _listen(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-async def _serve(app: Guard, close: Callable[[], None], listener: socket.socket, connections: int) -> None:
-    config = uvicorn.Config(
-        app,
-        access_log=False,
-        log_level="error",
-        lifespan="off",
-        proxy_headers=False,
-        server_header=False,
-        ws="none",
-        http="h11",
-        loop="asyncio",
-        limit_concurrency=connections,
-        timeout_graceful_shutdown=2,
-    )
-    server = _Server(config)
+async def _serve(app: Guard, close: Callable[[], None], listener: socket.socket, limits: ConnectionLimits) -> None:
+    server = make_server(app, limits)
 
     def end() -> None:
         server.should_exit = True
@@ -127,6 +117,29 @@ async def _serve(app: Guard, close: Callable[[], None], listener: socket.socket,
     for number in _SIGNALS:
         loop.add_signal_handler(number, end)
     await server.serve(sockets=[listener])
+
+
+def make_server(app: ASGIApp, limits: ConnectionLimits) -> uvicorn.Server:
+    """Return the server of an application, which leaves signals to its caller."""
+
+    class Connection(TimedConnection, H11Protocol):
+        pass
+
+    Connection.limits = limits
+    config = uvicorn.Config(
+        app,
+        access_log=False,
+        log_level="error",
+        lifespan="off",
+        proxy_headers=False,
+        server_header=False,
+        ws="none",
+        http=Connection,
+        loop="asyncio",
+        limit_concurrency=limits.connections,
+        timeout_graceful_shutdown=2,
+    )
+    return _Server(config)
 
 
 class _Server(uvicorn.Server):
