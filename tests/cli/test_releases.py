@@ -569,6 +569,17 @@ def test_why_shows_warnings_that_a_running_pod_repeats(api: SmallApi, tmp_path: 
     assert "see the notes below" in done.stdout
 
 
+def test_why_names_a_thread_that_died_while_steps_come(api: SmallApi, tmp_path: Path) -> None:
+    step = {"attempt": 1, "step": 2900, "bestStep": 2900, "at": time.time()}
+    api.objects |= {"configmaps": [make_record(make_state("Running", progress=step))], "jobs": [make_job()]}
+    printed = ["Exception in thread saver:", "Traceback (most recent call last):", "OSError: busy"]
+    printed += [f"step {number}" for number in range(400)]
+    lines = [f"{stamp(NOW + number)} {line}\n" for number, line in enumerate(printed)]
+    api.logs = {"exp1-mnist-chief-0": "".join(lines)}
+    note = "note: a thread of chief-0 has died, and its program continues without it: OSError: busy (saver, "
+    assert note in run_to(api, tmp_path, "why", "exp1").stdout
+
+
 def test_why_quotes_the_init_container_that_waits(api: SmallApi, tmp_path: Path) -> None:
     waits = make_pod("worker-1")
     waits["spec"]["initContainers"] = [{"name": "fetch", "command": ["nc", "features:8080"]}]

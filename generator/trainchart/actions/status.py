@@ -42,6 +42,7 @@ from trainchart.cluster.outside_changes import find_config_changes, find_object_
 from trainchart.cluster.pod_deleters import find_deleters, loses_pods
 from trainchart.cluster.policies import explain_by_policies, needs_policies
 from trainchart.cluster.resource_users import find_hopeless_quotas, find_node_users, find_quota_users, lacks_nodes
+from trainchart.cluster.running_logs import describe_dead_threads, describe_lone_tasks
 from trainchart.cluster.snapshot import Snapshot, listed
 from trainchart.cluster.storage_folders import find_storage, list_volumes_of
 from trainchart.reports.report import Report
@@ -109,15 +110,18 @@ def explain_run(address: RunAddress) -> Report:
     if not (is_running or report.waits_long):
         return report
     logs, gone = read_last_lines(address.place, report)
-    silent_since = report.progress.at if report.seems_to_hang or report.step_pause else 0.0
-    repeated = describe_repeated_warnings(logs, claims_by_label(report, seen), silent_since)
-    report = replace(report, remarks=(*repeated, *report.remarks))
+    is_silent = bool(report.seems_to_hang or report.step_pause)
+    silent_since = report.progress.at if is_silent else 0.0
+    claims = claims_by_label(report, seen)
+    repeated = describe_repeated_warnings(logs, claims, silent_since)
+    dead = () if is_silent else describe_dead_threads(logs, claims)
+    report = replace(report, remarks=(*dead, *describe_lone_tasks(report, logs), *repeated, *report.remarks))
     found = [find_last_line(lines) for lines in logs]
     last_lines = tuple(each.line for each in found if each.line is not None)
     waits = tuple(each.waits for each in found if each.waits is not None)
     busy = tuple(each.busy for each in found if each.busy is not None)
     report = replace(report, waits=waits, busy=busy)
-    if not (report.seems_to_hang or report.step_pause or report.waits_long):
+    if not (is_silent or report.waits_long):
         return replace(report, last_lines=last_lines) if report.awaits_first_step else report
     warnings = tuple(find_exceptions(logs))
     return replace(report, last_lines=last_lines, warnings=warnings, log_gaps=(*report.log_gaps, *gone))

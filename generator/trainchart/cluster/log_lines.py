@@ -28,9 +28,9 @@ _WARNERS_SHOWN = 8
 _TIMES = 3
 """A warning that is printed as often is repeated."""
 _BURST_SECONDS = 2.0
-_NO_SPACE = "No space left on device"
+NO_SPACE = "No space left on device"
 _TRACEBACK = "Traceback (most recent call last):"
-_CHAIN = re.compile(rf"{re.escape(_TRACEBACK)}|^During handling of the above|^The above exception was the direct")
+CHAIN = re.compile(rf"{re.escape(_TRACEBACK)}|^During handling of the above|^The above exception was the direct")
 _FRAME = re.compile(r'  File "')
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(: |$)")
 _MEANWHILE = ". No step came meanwhile: fix what it warns about first: the program may be skipping steps because of it"
@@ -138,7 +138,7 @@ def _list_warnings(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines that warn; of a traceback, only that of the exception, whatever its name is."""
     is_inside = False
     for line in lines:
-        if _CHAIN.search(line) or _FRAME.match(line):
+        if CHAIN.search(line) or _FRAME.match(line):
             is_inside = True
         elif is_inside and (not line.strip() or line[:1].isspace()):
             continue
@@ -151,7 +151,7 @@ def _list_warnings(lines: Iterable[str]) -> Iterator[str]:
 def find_exceptions(logs: Iterable[Sequence[LogLine]]) -> Iterator[LogLine]:
     """Yield the last exception in each pod's log: of a thread, it ends no program, and all else may wait for it."""
     for whole in logs:
-        lines = _drop_ended_attempts(whole)
+        lines = drop_ended_attempts(whole)
         heads = [index for index, line in enumerate(lines) if _TRACEBACK in line.text]
         if not heads:
             continue
@@ -173,8 +173,8 @@ def describe_repeated_warnings(
     """
     for lines in logs:
         alike: dict[str, list[LogLine]] = {}
-        for line in _drop_ended_attempts(lines):
-            if is_warning(line.text) and not _CHAIN.search(line.text):
+        for line in drop_ended_attempts(lines):
+            if is_warning(line.text) and not CHAIN.search(line.text):
                 alike.setdefault(re.sub(r"\d+", "0", line.text), []).append(line)
         repeated = [same for same in alike.values() if len(same) >= _TIMES and not _is_burst(same)]
         for same in repeated[:_WARNINGS_SHOWN]:
@@ -206,7 +206,7 @@ def find_last_line(lines: Sequence[LogLine]) -> LastLine:
     return LastLine(last, waits=where) if found["how"] == WAITS_IN else LastLine(last, busy=where)
 
 
-def _drop_ended_attempts(lines: Sequence[LogLine]) -> Sequence[LogLine]:
+def drop_ended_attempts(lines: Sequence[LogLine]) -> Sequence[LogLine]:
     """Return the lines of the program that goes on: what ended programs printed is told by their deaths."""
     ends = [index for index, line in enumerate(lines) if _ATTEMPT_ENDED.match(line.text)]
     return lines[ends[-1] + 1 :] if ends else lines
@@ -218,7 +218,8 @@ def _is_burst(lines: Sequence[LogLine]) -> bool:
 
 
 def _advise_on_space(line: LogLine, claims: Sequence[str]) -> str:
-    if _NO_SPACE not in line.text:
+    """Return what to do about a full volume, as the end of a sentence; "" where a line tells of none."""
+    if NO_SPACE not in line.text:
         return ""
     where = f"a volume ({list_names([f'claim {claim}' for claim in claims])}, or /tmp)" if claims else "/tmp"
     return (

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from trainchart.cluster.log_lines import name_pods
 from trainchart.cluster.objects import RoleSet, as_cluster
 from trainchart.cluster.record import Record
+from trainchart.cluster.running_logs import describe_lone_tasks
 from trainchart.cluster.snapshot import (
     Snapshot,
     has_ended,
@@ -22,6 +23,7 @@ from trainchart.cluster.snapshot import (
     section,
 )
 from trainchart.reports.hints import fill_in
+from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import FROM_RECORD, Report
 from trainchart.reports.text import describe_time
 from trainchart_runtime.causes import CAUSES, PEER_LOST, PEER_MISSING, PROBE_FAILED
@@ -72,6 +74,7 @@ def find_oddities(
         *_find_repeated_losses(report, is_scaled=is_scaled),
         *_find_awaited_end(report, sets),
         *_find_idle_success(report, seen, record),
+        *_find_lone_success(report, record),
         *_find_failing_companions(report, seen),
         *_find_kubelet_stops(report, seen),
         *_find_unreached_peers(report),
@@ -203,6 +206,13 @@ def _find_idle_success(report: Report, seen: Snapshot, record: Record) -> Iterat
         f"What an earlier run left{place} was already finished. To train, give the run its own claim or "
         "volumes.checkpoints.subPath, or more steps or epochs, and rerun it; --resume never starts over"
     )
+
+
+def _find_lone_success(report: Report, record: Record) -> Iterator[str]:
+    """Yield that the tasks of a run that has succeeded were not connected, as far as the kept lines tell."""
+    labels = name_pods(report)
+    logs = [[LogLine("", labels.get(log.pod, log.pod), line) for line in log.lines] for log in record.logs]
+    yield from describe_lone_tasks(report, logs)
 
 
 def _find_kubelet_stops(report: Report, seen: Snapshot) -> Iterator[str]:

@@ -29,13 +29,15 @@ from trainchart.cluster.snapshot import Snapshot
 from trainchart.errors import ClusterError, Forbidden, NotFound, Unauthorized, Unreachable
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import PodReport, Report
-from trainchart_runtime.contract import LOG_LINES_KEPT, TRAINING_CONTAINER
+from trainchart_runtime.contract import TRAINING_CONTAINER
 from trainchart_runtime.log_text import hide_credentials, is_lost_log, shorten
 from trainchart_runtime.run.judge import list_names
 
 _READERS = 8
 _LAST_LINES_OF = 16
 """Pods."""
+_LINES_READ = 2000
+"""Of each: what a thread printed when it died may be far above the lines of the last steps."""
 _POLL_SECONDS = 1.0
 _ANSWER_SHOWN = 400
 """Characters of a kubelet's answer."""
@@ -70,7 +72,7 @@ def read_last_lines(place: Place, report: Report) -> tuple[list[list[LogLine]], 
     pods = [pod for pod in report.pods or () if pod.node][:_LAST_LINES_OF]
     reader = _Reader(api, namespace, lambda text: None)
     with suppress(ClusterError):
-        logs = [each for each in reader.read(pods, {}, "", LOG_LINES_KEPT) if each]
+        logs = [each for each in reader.read(pods, {}, "", _LINES_READ) if each]
         shown = [[replace(line, text=hide_credentials(line.text)) for line in lines] for lines in logs]
         return shown, tuple(reader.gone)
     return [], ()

@@ -1,0 +1,108 @@
+"""Says what logs of programs that make steps show: threads that have died, tasks that are not connected. Pure.
+
+Nothing has failed for the run controller then, and no step is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from trainchart.cluster.log_lines import CHAIN, NO_SPACE, drop_ended_attempts
+from trainchart.reports.log_line import LogLine
+from trainchart.reports.report import SILENT_SECONDS, Report
+from trainchart_runtime.contract import PEER_REFUSES
+from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.state import SUCCEEDED
+
+_THREAD = re.compile(r"Exception in thread (.+):\s*$")
+_LAUNCHER = "trainchart-launcher: "
+_WAITS = re.compile(rf"{_LAUNCHER}waiting for \d+ peers? for (?P<seconds>\d+) s: (?P<peers>.+)")
+_REFUSES = re.compile(rf":(\d+) \({PEER_REFUSES}\)")
+_SUCCEEDED = re.compile(rf"{_LAUNCHER}.*\battempt \d+ ended .*, succeeded ")
+_ANSWERED = f"{_LAUNCHER}all peers have answered"
+_LONG_SECONDS = 120
+"""A peer that is still loading, or was restarted, is up earlier."""
+
+
+def describe_dead_threads(logs: Sequence[Sequence[LogLine]], claims: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield which threads of programs that go on have ended with an exception, once for the same error.
+
+    `claims` are the volume claims of each pod by its label.
+    """
+    found: dict[str, list[tuple[LogLine, str]]] = {}
+    for lines in logs:
+        for line, thread in _find_thread_error(drop_ended_attempts(lines)):
+            found.setdefault(re.sub(r"\d+", "0", line.text), []).append((line, thread))
+    for same in found.values():
+        (line, thread), one = same[0], len(same) == 1
+        at = f", {line.at[11:19]} UTC" if line.at else ""
+        whose = f"a thread of {line.label}" if one else f"threads of {list_names([each.label for each, _ in same])}"
+        they = "its program continues" if one else "their programs continue"
+        yield (
+            f"{whose} {'has' if one else 'have'} died, and {they} without it: {line.text} ({thread}{at}). What such a "
+            "thread does, such as saving checkpoints or reading data, no longer happens; if it saves, the steps since "
+            f"then are lost when the pod ends. {_advise(line, claims.get(line.label, ()))}, and let the program end "
+            "when a thread fails"
+        )
+
+
+def _advise(error: LogLine, claims: Sequence[str]) -> str:
+    if NO_SPACE not in error.text:
+        return "Fix the error"
+    places = list_names([*(f"claim {claim}" for claim in claims), "/tmp"])
+    return (
+        f"Free space where it writes ({places}), which alone does not bring the thread back: restart the program then"
+    )
+
+
+def _find_thread_error(lines: Sequence[LogLine]) -> Iterator[tuple[LogLine, str]]:
+    """Yield the last exception that ended a thread, and the thread's name."""
+    heads = [(index, found[1]) for index, line in enumerate(lines) if (found := _THREAD.match(line.text))]
+    if not heads:
+        return
+    index, thread = heads[-1]
+    error, is_awaited = None, True
+    for line in lines[index + 1 :]:
+        if CHAIN.search(line.text):
+            is_awaited = True
+        elif line.text.strip() and not line.text[:1].isspace():
+            if not is_awaited:
+                break
+            error, is_awaited = line, False
+    if error is not None:
+        yield error, thread
+
+
+def describe_lone_tasks(report: Report, logs: Sequence[Sequence[LogLine]]) -> Iterator[str]:
+    """Yield which tasks make steps though their peers have refused connections all the time."""
+    has_succeeded = report.outcome is not None and report.outcome.result == SUCCEEDED
+    is_recent = report.outcome is None and report.now - report.progress.at < SILENT_SECONDS
+    if report.progress.step is None or not (has_succeeded or is_recent):
+        return
+    refusing = {lines[0].label: found for lines in logs if lines and (found := _find_refused_ports(lines))}
+    if refusing:
+        names, ports = list(refusing), sorted({port for each in refusing.values() for port in each})
+        makes = (
+            "made steps, but their programs did not connect to each other"
+            if len(names) > 1
+            else "made steps, but its program did not connect to its peers"
+        )
+        yield (
+            f"{list_names(names)} {makes}: nothing listened on port {list_names(ports)} there, the port of "
+            "TensorFlow's servers. If the tasks are meant to train together: each trained a model of its own, and "
+            "several may have saved to the same files. Check whether the code or `env` removes or replaces TF_CONFIG "
+            "(os.environ.pop, as in tutorials), or makes its strategy without it"
+        )
+
+
+def _find_refused_ports(lines: Sequence[LogLine]) -> set[str]:
+    """Return the ports at which peers have refused connections for long while a program printed more."""
+    ends = [number for number, line in enumerate(lines) if _SUCCEEDED.match(line.text)]
+    current = drop_ended_attempts(lines[: ends[-1]] if ends else lines)
+    words = [number for number, line in enumerate(current) if line.text.startswith((_ANSWERED, f"{_LAUNCHER}waiting"))]
+    last = _WAITS.match(current[words[-1]].text) if words else None
+    goes_on = any(not line.text.startswith(_LAUNCHER) for line in current[words[-1] + 1 :]) if words else False
+    if last is None or not goes_on or int(last["seconds"]) < _LONG_SECONDS:
+        return set()
+    return set(_REFUSES.findall(last["peers"]))
