@@ -20,6 +20,7 @@ from trainchart.cluster.objects import (
     parse_training_pod,
 )
 from trainchart.cluster.outside_changes import find_outside_changes
+from trainchart.cluster.pace import find_pace, find_slowdown
 from trainchart.cluster.pod_leads import find_leads
 from trainchart.cluster.record import Record, read_record
 from trainchart.cluster.remarks import find_remarks, is_earlier
@@ -162,17 +163,9 @@ def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
         incidents=tuple(state.incidents),
         setbacks=tuple(state.setbacks),
         history=tuple(state.history),
-        seconds_per_step=_find_pace(state),
+        seconds_per_step=find_pace(state),
+        slowdown=find_slowdown(state),
     )
-
-
-def _find_pace(state: RunState) -> float:
-    """Return the seconds that a step took on average, its share of pauses included; 0 where it is not known."""
-    last, first = state.progress, state.first_step
-    began = next((each.at for each in state.history if each.phase == RUNNING), 0.0)
-    if last is None or last.step is None or first is None or last.step <= first or not 0 < began < last.at:
-        return 0.0
-    return (last.at - began) / (last.step - first)
 
 
 def _from_pods(

@@ -61,13 +61,18 @@ _NO_VARIABLE = re.compile(r"KeyError: '([A-Za-z_][A-Za-z0-9_]*)'")
 
 def needs_services(report: Report) -> bool:
     """Say whether the Services of the namespace may tell why a program gets no answer."""
-    return bool(report.seems_to_hang or report.step_pause > 0 or _list_causes(report).intersection(_OF_SERVICES))
+    return bool(
+        report.seems_to_hang
+        or report.step_pause > 0
+        or report.slowdown
+        or _list_causes(report).intersection(_OF_SERVICES)
+    )
 
 
 def find_leads(report: Report, seen: Snapshot) -> tuple[str, ...]:
     """Return in sentences what to look at, of what the pod that failed is given; of all pods where none has."""
     told = _list_causes(report)
-    is_waiting = report.seems_to_hang or report.step_pause > 0
+    is_waiting = _is_waiting(report)
     leads = [*_name_host_port(report, seen), *_name_spared(report)]
     for spec in _find_specs(report, seen):
         error, node = (report.outcome.error, report.outcome.node) if report.outcome else ("", "")
@@ -84,6 +89,11 @@ def find_leads(report: Report, seen: Snapshot) -> tuple[str, ...]:
         leads += _name_proxies(spec) if told.intersection(_OF_ADDRESSES) else ()
         leads += _name_aliases(spec) if is_waiting or told.intersection(_OF_ADDRESSES) else ()
     return tuple(dict.fromkeys(leads))
+
+
+def _is_waiting(report: Report) -> bool:
+    """Say whether it makes no steps, or far fewer than before."""
+    return report.seems_to_hang or report.step_pause > 0 or report.slowdown is not None
 
 
 def _list_causes(report: Report) -> set[str]:

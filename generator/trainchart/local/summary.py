@@ -9,7 +9,7 @@ from typing import Any
 from trainchart.local.plan import LocalPlan
 from trainchart.local.result import RunResult
 from trainchart.local.verdict import Verdict
-from trainchart.reports.report import runs_option
+from trainchart.reports.runs_option import runs_option
 from trainchart_runtime import contract
 
 _LENGTHS = ("maxSteps", "trainSteps", "steps", "numSteps", "epochs", "maxEpochs", "numEpochs", "trainEpochs")

@@ -6,7 +6,6 @@ them, text.py and why.py put them into words, report_json.py into JSON.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.run_settings import UNKNOWN_SETTINGS, RunSettings
+from trainchart.reports.runs_option import runs_option
 from trainchart_runtime.causes import (
     ACCESS_REFUSED,
     CAUSES,
@@ -42,8 +42,8 @@ from trainchart_runtime.start_words import name_sentence
 NOT_RUNNING = "NotRunning"
 """No pod is there or asked for, and no record says why."""
 NO_CONTROLLER = "none"
-STATEFUL_SET = "StatefulSet"
 """The release has no run controller."""
+STATEFUL_SET = "StatefulSet"
 UNKNOWN = "Unknown"
 """What would tell could not be read."""
 
@@ -57,7 +57,6 @@ _NOT_STARTED = (PENDING, "Starting")
 
 LOCAL = "local"
 CLUSTER = "cluster"
-DEFAULT_RUNS_FOLDER = ".trainchart/runs"
 
 SILENT_SECONDS = 180.0
 """Without a step for so long, a run may hang: steps are recorded every 30 seconds."""
@@ -207,6 +206,13 @@ class OutsideChange:
         return self.name if self.kind == STATEFUL_SET else f"{self.kind} {self.name}"
 
 
+class Slowdown(NamedTuple):
+    """Since when steps take far longer, and how many seconds one took before."""
+
+    since: float
+    usual: float
+
+
 @dataclass(frozen=True)
 class Report:
     """Everything that is known about one training."""
@@ -266,7 +272,8 @@ class Report:
     blockade: str = ""
     """Which NetworkPolicies of others keep its pods or run controller from what they need, and the cure; sentences."""
     seconds_per_step: float = 0.0
-    """On average in this run; 0 where it is not known."""
+    """As it is now, as far as is known, else on average in this run; 0 where neither is."""
+    slowdown: Slowdown | None = None
     unknown: tuple[str, ...] = ()
     """What could not be found out, and why."""
 
@@ -386,13 +393,3 @@ class Report:
         """When the first of them was taken; 0 for none."""
         times = [pod.placed or pod.created for pod in self.pods or () if pod.holds_gpus and pod.gpus]
         return min(times, default=0.0)
-
-
-def runs_option(folder: str) -> str:
-    """Return what finds the local run in `folder` beside its name: nothing where runs lie as usual.
-
-    Seen from a folder of the project, that is some folders above.
-    """
-    parent = folder.rpartition("/")[0] or "."
-    is_usual = re.fullmatch(rf"(\.\./)*{re.escape(DEFAULT_RUNS_FOLDER)}", parent)
-    return "" if is_usual else f" --runs-dir {shlex.quote(parent)}"

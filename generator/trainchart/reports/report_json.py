@@ -6,7 +6,7 @@ from typing import Any
 
 from trainchart.reports.hints import fill_in
 from trainchart.reports.log_line import LogLine
-from trainchart.reports.report import PodReport, QueueStanding, Report, ReportedProblem, RoleReport
+from trainchart.reports.report import OutsideChange, PodReport, QueueStanding, Report, ReportedProblem, RoleReport
 from trainchart.reports.run_settings import describe_settings
 from trainchart.reports.timing import find_seconds, find_start
 from trainchart_runtime.records import dump_record
@@ -50,17 +50,7 @@ def describe_report(report: Report) -> dict[str, Any]:
         "incidents": [dump_record(incident) for incident in report.incidents],
         "setbacks": [dump_record(setback) for setback in report.setbacks],
         "history": [dump_record(entry) for entry in report.history],
-        "outsideChanges": [
-            {
-                "kind": change.kind,
-                "name": change.name,
-                "by": change.by,
-                "at": change.at or None,
-                "fields": list(change.fields),
-                "isPartOfRelease": change.is_of_release,
-            }
-            for change in report.outside_changes
-        ],
+        "outsideChanges": [_describe_change(change) for change in report.outside_changes],
         "lastLines": _describe_lines(report.last_lines),
         "waits": _describe_lines(report.waits),
         "busy": _describe_lines(report.busy),
@@ -69,8 +59,21 @@ def describe_report(report: Report) -> dict[str, Any]:
         "remarks": list(report.remarks),
         "leads": list(report.leads),
         "blockade": report.blockade or None,
+        "secondsPerStep": report.seconds_per_step or None,
+        "slowdown": None if report.slowdown is None else dump_record(report.slowdown),
         "unknown": list(report.unknown),
         "record": dict(report.record) or None,
+    }
+
+
+def _describe_change(change: OutsideChange) -> dict[str, Any]:
+    return {
+        "kind": change.kind,
+        "name": change.name,
+        "by": change.by,
+        "at": change.at or None,
+        "fields": list(change.fields),
+        "isPartOfRelease": change.is_of_release,
     }
 
 

@@ -144,12 +144,27 @@ def _list_remarks(report: Report) -> list[str]:
         remarks.insert(0, f"{report.outcome.cause}: {_shorten(report.outcome.error)}")
     elif report.seems_to_hang:
         remarks.append(_describe_silence(report))
+    elif report.slowdown:
+        remarks.append(describe_slowdown(report))
     elif report.outcome is not None and report.outcome.cause in (NOTHING_DONE, RUN_KILLED):
         remarks.insert(0, f"{report.outcome.cause}: {report.outcome.sentence}")
     if report.outside_changes:
         names = list(dict.fromkeys(change.subject for change in report.outside_changes))
         remarks.append(f"changed outside Helm: {list_names(names)}")
     return remarks
+
+
+def describe_pace(seconds: float) -> str:
+    """Return how long a step takes."""
+    return f"{seconds:.2g} s" if seconds < 10 else describe_seconds(seconds)
+
+
+def describe_slowdown(report: Report) -> str:
+    """Return since when steps take far longer than before; nothing where they do not."""
+    if report.slowdown is None:
+        return ""
+    before, since = describe_pace(report.slowdown.usual), describe_time(report.slowdown.since)
+    return f"steps take about {describe_pace(report.seconds_per_step)} each since {since}, {before} before"
 
 
 def _describe_silence(report: Report) -> str:
@@ -258,6 +273,8 @@ def _summary(report: Report) -> Iterator[str]:
         advice = f"why {report.address} shows what its pods printed last"
         advice = f"logs {report.address}" if report.origin == LOCAL else "" if report.problems else advice
         yield f"  {_describe_silence(report)}{f': trainchart {advice}' if advice else ''}"
+    elif report.slowdown:
+        yield f"  {describe_slowdown(report)}: trainchart why {report.address} says what to look at"
     if report.origin == LOCAL:
         yield from _record_lines(report)
     elif gpus is None:

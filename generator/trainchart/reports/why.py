@@ -29,7 +29,9 @@ from trainchart.reports.report import (
 from trainchart.reports.settings import suggest_settings
 from trainchart.reports.text import (
     clean_lines,
+    describe_pace,
     describe_seconds,
+    describe_slowdown,
     describe_time,
     find_head,
     headline,
@@ -62,6 +64,7 @@ from trainchart_runtime.run.state import (
     SUSPENDED,
     Verdict,
 )
+from trainchart_runtime.running_causes import CPU_THROTTLED
 
 _LINES_SHOWN = 15
 _INCIDENTS_SHOWN = 8
@@ -88,9 +91,9 @@ _OF_NETWORKS = tuple(
 _LED = (ACCESS_REFUSED.name, DISK_FULL.name, PORT_IN_USE.name)
 """Causes of which leads say more than the general hint."""
 _SAME_SECONDS = 10.0
+"""A verdict comes this much later than the death it is about, at most."""
 _REPORTED_SECONDS = 45.0
 """What makes steps has reported one by then: steps are recorded every 30 seconds."""
-"""A verdict comes this much later than the death it is about, at most."""
 
 
 def why_lines(report: Report) -> list[str]:
@@ -170,12 +173,7 @@ def _standing(report: Report) -> Iterator[str]:
         ago, numbers = describe_seconds(report.now - progress.at), _number(progress.metrics)
         yield f"Its last known step is {progress.step}, {ago} ago{numbers}."
         if report.seconds_per_step and report.origin == CLUSTER and not (report.seems_to_hang or report.step_pause):
-            pace = _describe_pace(report.seconds_per_step)
-            more = f"trainchart top {report.address} shows which pod is at its CPU limit"
-            if report.now - progress.at < max(_REPORTED_SECONDS, 2 * report.seconds_per_step):
-                yield f"Its steps take about {pace} each. If that is slow: {more}."
-            else:
-                yield f"Its steps took about {pace} each before. If none follow: trainchart logs {report.address}"
+            yield _tell_pace(report)
     elif is_running and (report.seems_to_hang or report.awaits_first_step):
         yield f"It has run for {describe_seconds(report.now - report.since)} without reporting a step."
     yield from explain_early_finish(report)
@@ -195,8 +193,20 @@ def _standing(report: Report) -> Iterator[str]:
     yield from show_last_lines(report)
 
 
-def _describe_pace(seconds: float) -> str:
-    return f"{seconds:.2g} s" if seconds < 10 else describe_seconds(seconds)
+def _tell_pace(report: Report) -> str:
+    """Return how long steps take, and what to look at where that is long."""
+    pace, more = describe_pace(report.seconds_per_step), f"trainchart top {report.address} shows"
+    if report.slowdown:
+        return (
+            f"Its {describe_slowdown(report)}. Unless it evaluates or saves more often since then, a pod has too "
+            f"little CPU, or waits for data, storage, a service or another task: {more} which is at its CPU limit, and "
+            "which is idle."
+        )
+    if report.now - report.progress.at >= max(_REPORTED_SECONDS, 2 * report.seconds_per_step):
+        return f"Its steps took about {pace} each before. If none follow: trainchart logs {report.address}"
+    if any(problem.cause == CPU_THROTTLED.name for problem in report.problems):
+        return f"Its steps take about {pace} each."
+    return f"Its steps take about {pace} each. If that is slow: {more} which pod is at its CPU limit."
 
 
 def _number(metrics: Mapping[str, float]) -> str:
@@ -348,7 +358,7 @@ def _explain_phase(report: Report) -> str:
         return f"No failure is recorded, but see the notes below: {find_head(report.remarks[0])}"
     if report.step_pause:
         usual, pause = report.seconds_per_step, report.step_pause
-        pace = _describe_pace(usual)
+        pace = describe_pace(usual)
         silence = f"{pause:.0f} s" if pause < SILENT_SECONDS else describe_seconds(pause)
         return f"No step was reported for {silence}, while steps took about {pace} before."
     if report.seems_to_hang:
@@ -357,6 +367,7 @@ def _explain_phase(report: Report) -> str:
         return "No step was reported so far, and tasks were restarted: see the deaths below."
     if advise_repeated(report):
         return "It continues, but the same failure keeps recurring: see the deaths below."
+    slower = " It is far slower than before." if report.slowdown else ""
     if report.incidents:
-        return "It continues; the failures so far were handled."
-    return "Nothing has failed."
+        return f"It continues; the failures so far were handled.{slower}"
+    return f"Nothing has failed.{slower}"

@@ -8,9 +8,10 @@ import pytest
 
 from tests.small_cluster.cluster_objects import NOW
 from trainchart.reports.local_causes import RUN_KILLED
-from trainchart.reports.report import LOCAL, Progress, Report, RoleReport, TrainingKey
+from trainchart.reports.report import LOCAL, Progress, Report, ReportedProblem, RoleReport, Slowdown, TrainingKey
+from trainchart.reports.report_json import describe_report
 from trainchart.reports.settings import suggest_settings
-from trainchart.reports.text import describe_time, setback_lines, status_lines
+from trainchart.reports.text import describe_time, list_lines, setback_lines, status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime.run.state import FAILED, KILLED, RUNNING, Incident, Setback, Verdict
 
@@ -265,6 +266,26 @@ def test_pace_of_a_run_is_told_with_what_shows_its_limits() -> None:
     assert words not in why_lines(dataclasses.replace(report, origin=LOCAL))
     later = why_lines(dataclasses.replace(report, now=NOW + 50))
     assert "Its steps took about 2.8 s each before. If none follow: trainchart logs exp -n a" in later
+
+
+def test_slow_steps_are_told_with_what_they_took_before() -> None:
+    report = Report(TrainingKey("a", "exp", "m"), NOW, RUNNING, "record", progress=Progress(at=NOW - 5, step=126))
+    report = dataclasses.replace(report, seconds_per_step=9.12, slowdown=Slowdown(NOW - 300, 0.25))
+    words = f"steps take about 9.1 s each since {describe_time(NOW - 300)}, 0.25 s before"
+    assert why_lines(report)[2] == "Nothing has failed. It is far slower than before."
+    (line,) = (line for line in why_lines(report) if line.startswith(f"Its {words}"))
+    assert "waits for data, storage, a service or another task: trainchart top exp -n a shows" in line
+    assert f"  {words}: trainchart why exp -n a says what to look at" in status_lines(report)
+    assert list_lines([report])[1].endswith(f"  {words}")
+    assert describe_report(report)["slowdown"] == {"since": NOW - 300, "usual": 0.25}
+
+
+def test_throttled_pod_is_not_looked_for_again() -> None:
+    report = Report(TrainingKey("a", "exp", "m"), NOW, RUNNING, "record", progress=Progress(at=NOW - 5, step=126))
+    problem = ReportedProblem("exp-m-worker-0", "cpu-throttled", "throttled: its CPU limit is 20m")
+    text = "\n".join(why_lines(dataclasses.replace(report, seconds_per_step=2.0, problems=(problem,))))
+    assert "Its steps take about 2 s each." in text
+    assert "trainchart top" not in text
 
 
 def test_success_without_a_step_is_said() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from tests.unit.runtime.run_scenes import NOW, PLAN, end, group, make_plan, pod, running, see, settle, wanted, zero
@@ -352,6 +354,27 @@ def test_a_step_is_as_old_as_it_is_while_other_numbers_change():
         assert state.progress.at == NOW + (60 if step == 70 else 240)
     assert (state.first_step, state.first_step_at) == (70, NOW + 60)
     assert state.progress.examples_per_second == 2.0
+
+
+def test_marks_of_steps_are_a_minute_apart_and_few():
+    state = running()
+    for number in range(200):
+        reports = {"uid-chief-0": LauncherReport(1, step=number // 3)}
+        state = decide(PLAN, see(group(), now=NOW + 15 * number)._replace(reports=reports), state).state
+    times = [mark.at - NOW for mark in state.marks]
+    assert times[0] == 0
+    assert times[-1] >= 15 * 199 - 90
+    assert len(times) <= 12
+    assert min(later - earlier for earlier, later in itertools.pairwise(times)) >= 60
+    assert all(mark.step == (mark.at - NOW) // 45 for mark in state.marks)
+
+
+def test_program_that_is_started_again_gets_a_mark_at_once():
+    state = running()
+    for number, (attempt, step) in enumerate(((1, 500), (2, 500), (2, 510)), start=1):
+        reports = {"uid-chief-0": LauncherReport(attempt, step=step)}
+        state = decide(PLAN, see(group(), now=NOW + 10 * number)._replace(reports=reports), state).state
+    assert [(mark.step, mark.program) for mark in state.marks] == [(500, "uid-chie-1"), (500, "uid-chie-2")]
 
 
 def test_restart_in_place_loses_steps_once_the_file_is_new():

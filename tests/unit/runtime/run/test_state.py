@@ -30,6 +30,7 @@ from trainchart_runtime.run.state import (
     Scaling,
     Setback,
     StateError,
+    StepMark,
     Verdict,
     dump_state,
     enter_phase,
@@ -59,6 +60,7 @@ STATE = RunState(
     progress=RunProgress(6.0, 2, 800, 4.5, {"loss": 0.5}, 900, 1, "u3", 790, KILLED),
     first_step=10,
     first_step_at=1.5,
+    marks=(StepMark(1.5, 10, "u3-1"), StepMark(61.5, 130, "u3-1")),
     setbacks=(Setback(5.5, 1, "exp1-worker-0", 706, 120, KILLED),),
     final_lines={"worker-1": "end of shard"},
 )
@@ -140,6 +142,7 @@ def test_the_schema():
         },
         "firstStep": 10,
         "firstStepAt": 1.5,
+        "marks": [{"at": 1.5, "step": 10, "program": "u3-1"}, {"at": 61.5, "step": 130, "program": "u3-1"}],
         "setbacks": [
             {"at": 5.5, "attempt": 1, "pod": "exp1-worker-0", "reached": 706, "resumed": 120, "end": "killed"}
         ],

@@ -8,12 +8,17 @@ from trainchart_runtime.cluster import Task
 from trainchart_runtime.pod_causes import EVICTED
 from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run.observation import LauncherReport, PodView
-from trainchart_runtime.run.state import KILLED, SETBACKS_KEPT, RunProgress, RunState, Setback
+from trainchart_runtime.run.state import KILLED, SETBACKS_KEPT, RunProgress, RunState, Setback, StepMark
 
 _EARLIER_RESTARTS = 3
 _SIGKILL = 9
 _GRACEFUL = "Taint manager"
 """Beginning of the message of an eviction that gives the pod its grace period."""
+MARK_SECONDS = 60.0
+"""Time between two marks of one program, at least."""
+_MARKS_KEPT = 12
+_NEW_MARKS = 6
+"""Of these, none is dropped for later ones; of those before, every other one."""
 
 
 def note_progress(
@@ -50,7 +55,25 @@ def note_progress(
         return state
     if state.first_step is None and report.step is not None:
         state = state._replace(first_step=report.step, first_step_at=now)
+    if report.step is not None:
+        mark = StepMark(now, report.step, name_program(uid, report.attempt))
+        state = state._replace(marks=_add_mark(state.marks, mark))
     return _note_setback(state._replace(progress=progress), leader, now)
+
+
+def name_program(uid: str, attempt: int) -> str:
+    """Return what tells the program of one start from that of another: the pod's uid and how often it was started."""
+    return f"{uid[:8]}-{attempt}"
+
+
+def _add_mark(marks: Sequence[StepMark], new: StepMark) -> Sequence[StepMark]:
+    last = marks[-1] if marks else None
+    if last and last.program == new.program and (new.step <= last.step or new.at - last.at < MARK_SECONDS):
+        return marks
+    marks = (*marks, new)
+    if len(marks) > _MARKS_KEPT:
+        marks = (*marks[:-_NEW_MARKS:2], *marks[-_NEW_MARKS:])
+    return marks
 
 
 def _note_setback(state: RunState, leader: Optional[PodView], now: float) -> RunState:

@@ -195,6 +195,15 @@ class HistoryEntry(NamedTuple):
     message: str
 
 
+class StepMark(NamedTuple):
+    """A step that the leading task had reached: two of the same program tell how fast it was between them."""
+
+    at: float
+    step: int
+    program: str
+    """Another one after every start."""
+
+
 class PhaseNotice(NamedTuple):
     """The message of run.notify about one phase, recorded before it is sent: it is never sent twice."""
 
@@ -251,6 +260,8 @@ class RunState(NamedTuple):
     """The first step that the leading task reported: a program that had nothing left to do makes none after it."""
     first_step_at: float = 0.0
     """When it was seen; 0 before that."""
+    marks: Sequence[StepMark] = ()
+    """The last ones, a minute or more apart, and some of those before."""
     setbacks: Sequence[Setback] = ()
     """The last of them."""
     final_lines: Mapping[str, str] = {}
@@ -284,7 +295,7 @@ def _ever_shorter(state: RunState) -> Iterator[RunState]:
     yield state
     for limit in (_SHORTER, _SHORTEST):
         yield _cut_texts(state, limit)
-    bare = _cut_texts(state, _SHORTEST)._replace(history=(), problems=(), incidents=(), final_lines={})
+    bare = _cut_texts(state, _SHORTEST)._replace(history=(), problems=(), incidents=(), final_lines={}, marks=())
     yield bare
     kept = {name: dict(list(getattr(bare, name).items())[-_UIDS_KEPT:]) for name in ("deaths", "restarts", "succeeded")}
     yield bare._replace(taken_away=bare.taken_away[-_UIDS_KEPT:], reported_failures={}, pods={}, **kept)
