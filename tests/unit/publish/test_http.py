@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from itertools import count
 from types import SimpleNamespace
 
@@ -78,7 +80,7 @@ def test_an_answer_that_goes_on_is_given_up(monkeypatch: pytest.MonkeyPatch, for
 
 def test_tries_share_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "ANSWER_SECONDS", 100.0)
-    now = iter([0.0, 0.0, 101.0])
+    now = iter([0.0, 0.0, 101.0, 101.0])
     monkeypatch.setattr(http, "time", SimpleNamespace(monotonic=lambda: next(now), sleep=lambda seconds: None))
     with pytest.raises(RepositoryUnreachable, match="did not respond in time"):
         client(lambda request: reply(503, {"Retry-After": "1"})).send("GET", "https://r.example.com/", what="list")
@@ -150,6 +152,40 @@ def test_a_list_without_an_end_is_given_up(size: int, monkeypatch: pytest.Monkey
     with pytest.raises(PublishError, match="has not ended after"):
         repository.find_versions("demo")
     assert next(number) <= 100
+
+
+def test_a_tag_that_is_listed_twice_is_asked_for_once() -> None:
+    tags = json.dumps({"tags": ["1.0.0"] * 5})
+    repository = OciRepository(parse_location("oci://r.example.com"), client(lambda request: reply(200, body=tags)))
+    assert repository.find_versions("demo") == ("1.0.0",)
+
+
+def test_a_list_of_endless_versions_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    number = count()
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        if "tags/list" in request.url.path:
+            return reply(200, body=json.dumps({"tags": [f"1.0.{patch}" for patch in range(1000)]}))
+        clock.monotonic = partial(float, next(number))
+        return reply(404) if "manifests" in request.url.path else reply(200)
+
+    clock = SimpleNamespace(monotonic=lambda: 0.0, sleep=None)
+    monkeypatch.setattr(http, "time", clock)
+    monkeypatch.setattr(http, "ALL_SECONDS", 50.0)
+    repository = OciRepository(parse_location("oci://r.example.com"), client(answer))
+    with pytest.raises(RepositoryUnreachable, match="did not respond in time"):
+        repository.list_versions("demo")
+    assert next(number) < 100
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("header", ["Link", "WWW-Authenticate"])
+def test_a_long_header_takes_no_time(header: str) -> None:
+    value = "<" * 100_000 if header == "Link" else "Bearer " + "a" * 100_000
+    answer = reply(200 if header == "Link" else 401, {header: value}, '{"tags": []}')
+    asked = Registry(client(lambda request: answer))
+    with suppress(PublishError):
+        list(asked.read_pages("https://r.example.com/v2/demo/tags/list", "list"))
 
 
 def test_an_index_that_names_an_address_that_is_no_text() -> None:

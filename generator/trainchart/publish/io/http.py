@@ -29,6 +29,8 @@ CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 60.0
 ANSWER_SECONDS = 300.0
 """An answer must be whole within it, however slowly it drips; tries and redirects included."""
+ALL_SECONDS = 900.0
+"""All answers of a server together: it may list any number of things that are then asked for one by one."""
 BODY_LIMIT = 256 * 1024 * 1024
 """Bytes of an answer; Helm itself reads indexes of this size no more."""
 _NO_TLS = "WRONG_VERSION_NUMBER"
@@ -74,6 +76,7 @@ class HttpClient:
         # An archive is gzip by itself; a server that says so in Content-Encoding must not have it unpacked on the way.
         headers = {"User-Agent": "trainchart", "Accept-Encoding": "identity"}
         self._client = httpx2.Client(timeout=timeout, headers=headers)
+        self._seconds_left = ALL_SECONDS
 
     def __enter__(self) -> HttpClient:
         return self
@@ -98,15 +101,20 @@ class HttpClient:
 
         Redirects of reading requests are followed, without the password to other servers, and never from a server that
         is spoken to with encryption to an address without. Raises RepositoryUnreachable where no answer comes, or where
-        the server still asks for patience in the end, and PublishError for such an address.
+        the server still asks for patience in the end, or has taken ALL_SECONDS for its answers, and PublishError for
+        such an address.
         """
-        end = time.monotonic() + ANSWER_SECONDS
-        for attempt in range(_TRIES):
-            answer = self._send_once(method, url, what, headers or {}, body, files, with_password, end)
-            wait = _wait_seconds(answer)
-            if wait is None or attempt == _TRIES - 1:
-                return answer
-            time.sleep(wait)
+        began = time.monotonic()
+        end = began + min(ANSWER_SECONDS, self._seconds_left)
+        try:
+            for attempt in range(_TRIES):
+                answer = self._send_once(method, url, what, headers or {}, body, files, with_password, end)
+                wait = _wait_seconds(answer)
+                if wait is None or attempt == _TRIES - 1:
+                    return answer
+                time.sleep(wait)
+        finally:
+            self._seconds_left -= time.monotonic() - began
         raise AssertionError("the loop returns")
 
     def _send_once(

@@ -41,7 +41,8 @@ class OciRepository:
         return f"{self.url}/{name}:{version_tag(version)}"
 
     def find_versions(self, name: str) -> tuple[str, ...]:
-        return tuple(filter(is_chart_version, map(tag_version, self._list_tags(name))))
+        # A registry may list a tag more than once.
+        return tuple(filter(is_chart_version, map(tag_version, dict.fromkeys(self._list_tags(name)))))
 
     def list_versions(self, name: str) -> tuple[PublishedVersion, ...]:
         found = [self._describe(name, version) for version in self.find_versions(name)]

@@ -32,8 +32,8 @@ _LIST_SECONDS = 600.0
 """A list that goes on for longer, in any of these, is taken for one without an end."""
 _SHOWN = 60
 """Characters shown of what a registry says."""
-_NEXT = re.compile(r'<([^>]*)>\s*;\s*rel="?next"?')
-_PARAMETER = re.compile(r'(\w+)="([^"]*)"')
+_NEXT = re.compile(r'<([^<>]*)>\s*;\s*rel="?next"?')
+_PARAMETER = re.compile(r'\b(\w+)="([^"]*)"', re.ASCII)
 
 
 class Registry:
