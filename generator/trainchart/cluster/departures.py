@@ -88,12 +88,20 @@ def _find_stuck_pods(report: Report, seen: Snapshot) -> Iterator[str]:
     for pod in listed(seen.pods):
         known = problems.get(name_of(pod))
         # What took a pod away stays its problem; only a node that is lost keeps it too.
-        is_explained = known == NODE_LOST.name or (known and not _list_finalizers(pod))
+        is_explained = known == NODE_LOST.name or (
+            known and not _list_finalizers(pod) and not _has_lost_node(pod, seen)
+        )
         if is_overdue(pod, report.now) and not is_explained:
             found.setdefault(_describe_keeper(pod, seen), []).append(name_of(pod))
     for words, names in found.items():
         verb = "is" if len(names) == 1 else "are"
         yield f"{list_names(names)} {verb} stuck terminating: {_fill(words, names[0], report)}"
+
+
+def _has_lost_node(pod: Object, seen: Snapshot) -> bool:
+    """Say whether a pod's node is known to be not ready or gone while its containers may run."""
+    node = str(section(pod, "spec").get("nodeName") or "")
+    return bool(node) and not _are_containers_ended(pod) and bool(describe_failure(node, seen.nodes))
 
 
 def _find_slow_ends(report: Report, seen: Snapshot) -> Iterator[str]:
@@ -156,7 +164,7 @@ def _describe_keeper(pod: Object, seen: Snapshot) -> str:
         return f"all containers have ended, and {_describe_finalizers(finalizers, 'pod')}"
     kept = f"; after that, {_describe_finalizers(finalizers, 'pod')}" if finalizers else ""
     if failure:
-        return f"its node {failure}, and nothing else can say that its containers have ended{kept}"
+        return f"{failure}, and nothing else can say that its containers have ended{kept}"
     absent = "" if finalizers else "it has no finalizer; "
     place = f"its node {node}" if node else "its node"
     runs = f". If its program still runs there, {_KILL}" if _runs_program(pod) else ""

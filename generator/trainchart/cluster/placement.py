@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from trainchart.cluster.node_selection import is_selected, meets_terms
 from trainchart.cluster.node_states import describe_closure
-from trainchart.cluster.snapshot import Object, Snapshot, Unreadable, items_of, listed, name_of, section
+from trainchart.cluster.snapshot import Object, Snapshot, Unreadable, items_of, listed, name_of, owner_of, section
 from trainchart.reports.report import Report
 from trainchart_runtime.pod_causes import NO_NODE_MATCHES, PLACEMENT_RULES, UNSCHEDULABLE, VOLUME_ERROR
 from trainchart_runtime.pod_problems import find_claims
@@ -25,7 +25,8 @@ _ADVICE = "free what the pod needs there, or move the data; room on other nodes 
 def find_homeless(report: Report, seen: Snapshot) -> list[Object]:
     """Return the pods for which no node is found."""
     waiting = {each.subject for each in report.problems if each.cause in _WAITS}
-    return [pod for pod in listed(seen.pods) if name_of(pod) in waiting and not section(pod, "spec").get("nodeName")]
+    pods = (pod for pod in listed(seen.pods) if not section(pod, "spec").get("nodeName"))
+    return [pod for pod in pods if not waiting.isdisjoint((name_of(pod), owner_of(pod)))]
 
 
 def list_volumes(report: Report, seen: Snapshot) -> list[str]:
@@ -38,7 +39,7 @@ def find_placements(report: Report, seen: Snapshot) -> Iterator[str]:
     """Yield which pods wait for nodes that are closed or gone, or from which alone their volumes can be reached."""
     messages = {each.subject: each.message for each in report.problems if each.cause in _WAITS}
     for pod in find_homeless(report, seen):
-        message = messages[name_of(pod)]
+        message = messages[name_of(pod) if name_of(pod) in messages else owner_of(pod)]
         is_tied = any(words in message for words in _ELSEWHERE) and bool(find_claims(pod))
         volumes = _find_volumes(pod, seen)
         if volumes is None or isinstance(seen.nodes, Unreadable) or not seen.nodes:

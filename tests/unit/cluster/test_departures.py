@@ -58,6 +58,7 @@ def make_deleted(*finalizers: str, has_ended: bool = True) -> dict[str, Any]:
 
 def make_node(name: str, ready: str = "True") -> dict[str, Any]:
     condition = {"type": "Ready", "status": ready, "lastTransitionTime": stamp(NOW - 400)}
+    condition["message"] = "kubelet is ready" if ready == "True" else "[container runtime is down]"
     return {"metadata": {"name": name}, "status": {"conditions": [condition]}}
 
 
@@ -81,8 +82,11 @@ def test_finalizer_is_named_though_an_eviction_is_the_problem() -> None:
 @pytest.mark.parametrize(
     ("nodes", "words"),
     [
-        ((make_node("node2", "Unknown"),), "its node node2 has been NotReady since 2027-01-15 07:53:20 UTC (kubectl "),
-        ((make_node("node1"),), "its node node2 is no longer part of the cluster"),
+        (
+            (make_node("node2", "Unknown"),),
+            "node2 has been NotReady since 2027-01-15 07:53:20 UTC: container runtime is down (kubectl ",
+        ),
+        ((make_node("node1"),), "node2 is no longer part of the cluster"),
         ((make_node("node2"),), "it has no finalizer; check its volumes and its node node2: kubectl describe pod "),
         (Unreadable("nodes", "forbidden"), "it has no finalizer; check its volumes and its node node2: kubectl "),
     ],
@@ -92,6 +96,19 @@ def test_node_that_keeps_a_deleted_pod_is_named(nodes: Objects, words: str) -> N
     assert f"stuck terminating: {words}" in remark
     (remark,) = look(make_deleted(FINALIZER, has_ended=False), nodes=nodes).remarks
     assert f"; after that, the finalizer {FINALIZER} keeps it" in remark
+
+
+def test_silent_node_is_named_though_a_taint_is_the_problem() -> None:
+    pod = make_deleted(has_ended=False)
+    words = "Taint manager: deleting due to NoExecute taint"
+    taint = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager", "message": words}
+    pod["status"]["conditions"] += [{"type": "Ready", "status": "True"}, taint]
+    report = look(pod, nodes=(make_node("node2", "False"),))
+    assert [each.cause for each in report.problems] == ["evicted"]
+    assert "node2 has been NotReady since 2027-01-15 07:53:20 UTC: container runtime is down" in " ".join(
+        report.remarks
+    )
+    assert not look(pod, nodes=(make_node("node2"),)).remarks
 
 
 def test_program_that_outlives_a_shortened_grace_period_is_named() -> None:

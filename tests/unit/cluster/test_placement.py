@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_pod, make_pods, make_sets, stamp, unschedulable
+from tests.small_cluster.cluster_objects import (
+    NAMESPACE,
+    NOW,
+    make_controller_pod,
+    make_job,
+    make_pod,
+    make_pods,
+    make_sets,
+    stamp,
+    unschedulable,
+)
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.snapshot import Snapshot, Unreadable
 from trainchart.reports.report import TrainingKey
@@ -49,7 +59,7 @@ def find_remarks(message: str, *nodes: dict[str, Any], spec: Any = None, volume:
         (make_node("node1", unschedulable=True), "node1 is cordoned (kubectl uncordon node1)"),
         (
             make_node("node1", ready="Unknown"),
-            "node1 has been NotReady since 2027-01-15 07:53:20 UTC (kubectl describe node node1 shows why)",
+            "node1 has been NotReady since 2027-01-15 07:53:20 UTC (kubectl describe node node1)",
         ),
         (
             make_node("node1", taints=[{"key": "repair", "value": "disk", "effect": "NoSchedule"}]),
@@ -105,3 +115,17 @@ def test_without_the_right_to_see_nodes_a_closed_one_is_possible(hidden: str) ->
     assert "are closed or have no room: kubectl get nodes shows which is cordoned (kubectl uncordon NODE)" in remark
     (remark,) = find_remarks(FULL, **more)
     assert "can be reached from some nodes only, and these have no room: free what" in remark
+
+
+def test_node_on_which_alone_a_controller_can_run_is_named() -> None:
+    words = "0/2 nodes are available: 2 had untolerated taint"
+    waits = make_controller_pod()
+    waits["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "exp1-mnist-controller-1", "controller": True}]
+    waits["spec"] = {"containers": [{"name": "controller"}], "nodeSelector": {"kubernetes.io/hostname": "node1"}}
+    waits["status"] = {"phase": "Pending", "conditions": [unschedulable(words)]}
+    nodes = (make_node("node1", ready="False"), make_node("node2"))
+    pods, jobs = (*make_pods(), waits), (make_job(ready=0),)
+    seen = Snapshot(now=NOW, sets=tuple(make_sets()), pods=pods, jobs=jobs, nodes=nodes, claims=())
+    report = diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen)
+    begin = f"{waits['metadata']['name']} can run only on node1 (nodeSelector kubernetes.io/hostname=node1): node1 has"
+    assert any(each.startswith(begin) for each in report.remarks)

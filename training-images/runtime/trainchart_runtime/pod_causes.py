@@ -264,8 +264,8 @@ EVICTED = Cause(
     "evicted",
     "The pod was evicted from its node.",
     "If the message says that it exceeded its limit, raise tmpSize, ephemeralStorageLimit or the volume's sizeLimit, "
-    "or let the program write less. Otherwise, check the node's memory and disk, and who drained or tainted it "
-    "(kubectl describe node NODE).",
+    "or let the program write less. If it names a taint, the node is not ready, or a person or a controller set the "
+    "taint. Otherwise, the node was short of memory or disk, or was shut down. kubectl describe node NODE shows which.",
     RESTART_RECREATED,
 )
 EVICTED_BY_CLIENT = Cause(
