@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from trainchart.cluster.autoscalers import describe_autoscalers
 from trainchart.cluster.builds import find_mixed_builds
+from trainchart.cluster.controller_logs import describe_troubles
 from trainchart.cluster.departures import find_departures
 from trainchart.cluster.idle_kubernetes import find_idle_kubernetes
 from trainchart.cluster.objects import Controller, RoleSet, TrainingPod, as_cluster
@@ -161,12 +162,14 @@ def _find_idle_controller(
         if unasked:
             verb = "has" if len(unasked) == 1 else "have"
             yield f"{list_names(unasked)} {verb} not been requested yet: the run controller does that when it runs"
+    troubles = list(describe_troubles(seen.controller_lines)) if controller.state == "running" else []
+    yield from troubles
     if controller.state not in ("", "finished") and report.source == FROM_RECORD:
-        yield from _find_unheard(report, sets, pods, controller)
+        yield from _find_unheard(report, sets, pods, controller, is_explained=bool(troubles))
 
 
 def _find_unheard(
-    report: Report, sets: Sequence[RoleSet], pods: Sequence[TrainingPod], controller: Controller
+    report: Report, sets: Sequence[RoleSet], pods: Sequence[TrainingPod], controller: Controller, *, is_explained: bool
 ) -> Iterator[str]:
     """Yield what the run controller should have recorded long ago, if it could."""
     leader = deciding_tasks(as_cluster(sets))[:1]
@@ -183,6 +186,9 @@ def _find_unheard(
             f"{words}: the program has finished, and only the verdict is missing; its run controller records it when "
             "it runs"
         )
+        return
+    if is_explained:
+        yield f"{words}: the program has finished, and its run controller records that as soon as it can"
         return
     place = f"-n {report.key.namespace}"
     yield (

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainchart.cluster.object_shapes import find_wrong_field
+from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import TrainingKey
 from trainchart_runtime.contract import (
     COMPONENT_LABEL,
@@ -79,6 +80,8 @@ class Snapshot:
     """Those of the namespace, where an init container keeps pods waiting; then the release's own is one of them."""
     init_lines: Mapping[str, str] = field(default_factory=dict)
     """Pod → last line of the init container that it waits for."""
+    controller_lines: tuple[LogLine, ...] = ()
+    """The last lines of the run controller's log, while the run goes on."""
     volumes: Objects = ()
     """PersistentVolumes of pods for which no node is found."""
     nodes: Objects = ()

@@ -172,7 +172,8 @@ def _standing(report: Report) -> Iterator[str]:
     elif is_running and progress.step is not None and progress.at:
         ago, numbers = describe_seconds(report.now - progress.at), _number(progress.metrics)
         yield f"Its last known step is {progress.step}, {ago} ago{numbers}."
-        if report.seconds_per_step and report.origin == CLUSTER and not (report.seems_to_hang or report.step_pause):
+        is_silent = report.seems_to_hang or report.step_pause or _has_unheard_end(report)
+        if report.seconds_per_step and report.origin == CLUSTER and not is_silent:
             yield _tell_pace(report)
     elif is_running and (report.seems_to_hang or report.awaits_first_step):
         yield f"It has run for {describe_seconds(report.now - report.since)} without reporting a step."
@@ -191,6 +192,11 @@ def _standing(report: Report) -> Iterator[str]:
     if report.outcome is None:
         yield from report.leads
     yield from show_last_lines(report)
+
+
+def _has_unheard_end(report: Report) -> bool:
+    """Say whether a program has finished and the run controller has not recorded that: no step follows."""
+    return any(pod.last_end == SUCCEEDED.lower() and pod.label not in report.finished for pod in report.pods or ())
 
 
 def _tell_pace(report: Report) -> str:

@@ -526,6 +526,21 @@ def test_controller_that_cannot_be_created_comes_first() -> None:
     assert not report.seems_to_hang, "the step that was recorded last says nothing about now"
 
 
+def test_trouble_of_a_controller_explains_an_unheard_end() -> None:
+    parked = make_pod("chief-0", last=make_end(causes.SUCCEEDED, 0, at=NOW - 90, step=180), restarts=1)
+    progress = {"attempt": 1, "step": 64, "bestStep": 64, "at": NOW - 900}
+    history = [{"phase": "Running", "at": NOW - 999, "message": ""}]
+    records = (make_record(make_state("Running", progress=progress, firstStep=1, history=history)),)
+    trouble = LogLine("", "", "trainchart-controller: controlling the run: PATCH /a: 500 no; trying again")
+    pods = tuple(make_pods(chief_0=parked))
+    seen = Snapshot(NOW, tuple(make_sets()), pods, records, (make_job(),), controller_lines=(trouble,))
+    report = diagnose(KEY, seen)
+    trouble_words, unheard = report.remarks
+    assert trouble_words.startswith("its run controller cannot do its work: PATCH /a: 500 no (controlling the run)")
+    assert unheard.endswith("the program has finished, and its run controller records that as soon as it can")
+    assert not any("If none follow" in line for line in why_lines(report))
+
+
 def test_problem_says_since_when_it_is_recorded() -> None:
     refused = make_event("StatefulSet", "exp1-mnist-worker", "FailedCreate", "forbidden: by a policy")
     problem = {"subject": "exp1-mnist-worker-1", "node": "", "cause": "admission-refused", "message": "forbidden"}

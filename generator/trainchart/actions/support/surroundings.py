@@ -20,12 +20,16 @@ from trainchart.cluster.io.releases import (
 from trainchart.cluster.log_lines import parse_line
 from trainchart.cluster.placement import find_homeless, list_volumes
 from trainchart.cluster.pod_leads import needs_services
-from trainchart.cluster.snapshot import Snapshot, listed
+from trainchart.cluster.snapshot import Snapshot, has_ended, is_controllers, listed, name_of, section
 from trainchart.errors import ClusterError
+from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report
 
 _LOGS_READ = 4
 """Pods that wait for the same print the same."""
+_CONTROLLER = "controller"
+"""The container of the run controller's pod."""
+_CONTROLLER_LINES = 100
 
 
 def add_surroundings(api: KubernetesApi, seen: Snapshot, report: Report) -> Snapshot:
@@ -40,12 +44,25 @@ def add_surroundings(api: KubernetesApi, seen: Snapshot, report: Report) -> Snap
         seen = replace(seen, services=read_services(api, namespace))
     if report.is_over:
         return seen
+    seen = replace(seen, controller_lines=_read_controller_lines(api, namespace, seen))
     if waits := find_init_waits(report, seen):
         lines = {wait.pod: _read_last_line(api, namespace, wait) for wait in waits[:_LOGS_READ]}
         known = {pod: line for pod, line in lines.items() if line}
         seen = replace(seen, services=read_services(api, namespace), init_lines=known)
     seen = replace(seen, autoscalers=read_autoscalers(api, namespace), claims=read_claims(api, namespace))
     return replace(seen, volumes=read_volumes(api, list_volumes(report, seen)))
+
+
+def _read_controller_lines(api: KubernetesApi, namespace: str, seen: Snapshot) -> tuple[LogLine, ...]:
+    """Return the last lines of the run controller that runs; none where there is none, or they may not be read."""
+    pods = (each for each in listed(seen.pods) if is_controllers(each) and not has_ended(each))
+    running = [each for each in pods if section(each, "spec").get("nodeName")]
+    if not running:
+        return ()
+    with suppress(ClusterError):
+        lines = api.read_log(name_of(running[-1]), namespace, _CONTROLLER, tail=_CONTROLLER_LINES)
+        return tuple(parse_line("", line) for line in lines)
+    return ()
 
 
 def _read_last_line(api: KubernetesApi, namespace: str, wait: InitWait) -> str:

@@ -1,0 +1,45 @@
+"""Says from the log of a run controller what it cannot do at the moment, and what may be to blame. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from trainchart.reports.log_line import LogLine
+from trainchart.reports.text import describe_time
+from trainchart_runtime.log_text import hide_credentials, shorten
+from trainchart_runtime.pod_problems import parse_time
+
+_TROUBLE = re.compile(r"trainchart-controller: (?P<subject>[^:]+): (?P<error>.+); trying again$")
+_WORKS = re.compile(r"trainchart-controller: (?P<subject>[^:]+): works again$")
+_ERROR_SHOWN = 400
+"""Characters: the name of a webhook stands after that of a request."""
+_NEXT = (
+    (
+        "failed calling webhook",
+        ". The owner of that webhook must repair its service, exempt this namespace, or let requests pass while it is "
+        "down (failurePolicy): kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations lists them",
+    ),
+    (
+        "database space exceeded",
+        ". The cluster's administrators must free space in etcd (compact, defragment, disarm its alarm)",
+    ),
+)
+"""Words of errors → what to do, where the error alone does not say it."""
+
+
+def describe_troubles(lines: Sequence[LogLine]) -> Iterator[str]:
+    """Yield what a run controller has tried in vain, of what has not worked since."""
+    found: dict[str, tuple[LogLine, str]] = {}
+    for line in lines:
+        if failed := _TROUBLE.match(line.text):
+            found[failed["subject"]] = line, failed["error"]
+        elif works := _WORKS.match(line.text):
+            found.pop(works["subject"], None)
+    for subject, (line, error) in found.items():
+        since = f", since {describe_time(parse_time(line.at))}" if line.at else ""
+        advice = next((words for pattern, words in _NEXT if pattern in error), "")
+        yield (
+            f"its run controller cannot do its work: {shorten(hide_credentials(error), _ERROR_SHOWN)} "
+            f"({subject}{since}). Meanwhile, steps and the end of the run may not be recorded{advice}"
+        )
