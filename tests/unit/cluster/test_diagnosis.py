@@ -533,7 +533,7 @@ def test_trouble_of_a_controller_explains_an_unheard_end() -> None:
     records = (make_record(make_state("Running", progress=progress, firstStep=1, history=history)),)
     trouble = LogLine("", "", "trainchart-controller: controlling the run: PATCH /a: 500 no; trying again")
     pods = tuple(make_pods(chief_0=parked))
-    seen = Snapshot(NOW, tuple(make_sets()), pods, records, (make_job(),), controller_lines=(trouble,))
+    seen = Snapshot(NOW, tuple(make_sets()), pods, records, jobs=(make_job(),), controller_lines=(trouble,))
     report = diagnose(KEY, seen)
     trouble_words, unheard = report.remarks
     assert trouble_words.startswith("its run controller cannot do its work: PATCH /a: 500 no (controlling the run)")
