@@ -528,7 +528,7 @@ def test_run_that_only_warns_says_what_to_check(api: SmallApi, tmp_path: Path) -
     lines = [f"{stamp(time.time() - 60 + number)} warning: batch {number} is empty, skipped\n" for number in range(5)]
     api.logs = {"exp1-mnist-worker-0": "".join(lines)}
     why = run_to(api, tmp_path, "why", "exp1").stdout
-    assert "If its steps do not take that long, and the notes below do not explain it, one of its tasks hangs" in why
+    assert "If its steps do not take that long, and the notes do not explain it, one of its tasks hangs" in why
     assert "warning: batch 4 is empty, skipped. No step came meanwhile: fix what it warns about" in why
 
 
@@ -566,7 +566,7 @@ def test_why_shows_warnings_that_a_running_pod_repeats(api: SmallApi, tmp_path: 
     (note,) = (line for line in done.stdout.splitlines() if line.startswith("note: ") and "again and again" in line)
     assert note.startswith("note: chief-0 prints the same warning again and again (5 times from ")
     assert f"{warning.format(4)}. Free space in a volume (claim team-ckpt, or /tmp) now" in note
-    assert "see the notes below" in done.stdout
+    assert f"\nNo failure is recorded, but:\n{note}\n" in done.stdout
 
 
 def test_why_names_a_thread_that_died_while_steps_come(api: SmallApi, tmp_path: Path) -> None:
@@ -619,7 +619,9 @@ def test_why_names_the_autoscaler_that_deletes_pods(api: SmallApi, tmp_path: Pat
     api.objects["horizontalpodautoscalers"] = [{"metadata": metadata, "spec": spec, "status": {"desiredReplicas": 1}}]
     api.refused = {"verticalpodautoscalers": 404}
     why = run_to(api, tmp_path, "why", "exp1").stdout
-    assert "see the notes below: the HorizontalPodAutoscaler cost-saver scales exp1-mnist-worker" in why
+    assert (
+        "\nNo failure is recorded, but:\nnote: the HorizontalPodAutoscaler cost-saver scales exp1-mnist-worker" in why
+    )
     assert "kubectl delete hpa cost-saver -n team-a" in why
     assert "Find out who or what keeps deleting it" not in why
     api.refused = {"horizontalpodautoscalers": 403}

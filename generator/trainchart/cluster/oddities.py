@@ -28,12 +28,20 @@ from trainchart.reports.report import FROM_RECORD, Report
 from trainchart.reports.text import describe_time
 from trainchart_runtime.causes import CAUSES, PEER_LOST, PEER_MISSING, PROBE_FAILED
 from trainchart_runtime.cluster import EVALUATOR, deciding_tasks
-from trainchart_runtime.pod_causes import EVICTED, EVICTED_BY_CLIENT, NODE_LOST, POD_DELETED, PREEMPTED
+from trainchart_runtime.pod_causes import (
+    EVICTED,
+    EVICTED_BY_CLIENT,
+    EVICTED_BY_TAINT,
+    NODE_LOST,
+    POD_DELETED,
+    PREEMPTED,
+)
 from trainchart_runtime.pod_problems import find_pod_problem, parse_event, parse_time
 from trainchart_runtime.run.judge import FRUITLESS_RESTARTS, list_names
 from trainchart_runtime.run.state import FINISHING, SUCCEEDED, Incident
 
-_TAKEN_AWAY = tuple(cause.name for cause in (EVICTED, EVICTED_BY_CLIENT, PREEMPTED, NODE_LOST, POD_DELETED))
+_EVICTED = tuple(cause.name for cause in (EVICTED, EVICTED_BY_CLIENT, EVICTED_BY_TAINT))
+_TAKEN_AWAY = (*_EVICTED, *(cause.name for cause in (PREEMPTED, NODE_LOST, POD_DELETED)))
 _OF_PEERS = (PEER_LOST.name, PEER_MISSING.name)
 _UNRESOLVED = re.compile(r"resol|getaddrinfo|gaierror|Name or service not known", re.IGNORECASE)
 _RUNNING = "Running"
@@ -156,8 +164,8 @@ def _find_repeated_losses(report: Report, *, is_scaled: bool) -> Iterator[str]:
 
 
 def _describe_loss(cause: str) -> str:
-    words = {NODE_LOST.name: "lost with its node", POD_DELETED.name: "deleted", EVICTED_BY_CLIENT.name: EVICTED.name}
-    return words.get(cause, cause)
+    words = {NODE_LOST.name: "lost with its node", POD_DELETED.name: "deleted"}
+    return EVICTED.name if cause in _EVICTED else words.get(cause, cause)
 
 
 def _without_numbers(text: str) -> str:

@@ -160,10 +160,16 @@ def _find_parted_peers(report: Report, seen: Snapshot, policies: Objects) -> Ite
                     limits.setdefault(name_of(policy), {}).setdefault(direction, []).append(name_of(pod))
     for name, selected in limits.items():
         names = list_names(list(dict.fromkeys(pod for pods_of in selected.values() for pod in pods_of)))
+        policy = next(each for each in listed(policies) if name_of(each) == name)
+        # Where names are known not to resolve, there is a limit of its own about it.
+        is_closed = "Egress" in selected and not (
+            _admits_dns(policy) or _lacks_names(report) or _lacks_services(report)
+        )
         yield _Limit(
             name,
-            f"selects {names} ({' and '.join(selected)}) and does not admit their traffic to each other",
-            "the pods of this release",
+            f"selects {names} ({' and '.join(selected)}) and does not admit their traffic to each other"
+            + (" or to the cluster's DNS" if is_closed else ""),
+            f"the pods of this release{', and the DNS to them' if is_closed else ''}",
         )
 
 

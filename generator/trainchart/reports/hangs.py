@@ -91,7 +91,8 @@ _NAMED_STEP = re.compile(r"(?<![/A-Za-z])steps?\W{0,3}(\d{1,3}(?:[,_]\d{3})+|\d+
 def advise_on_hang(report: Report) -> Iterator[str]:
     """Yield what to check where no step comes, and no task or exception explains it."""
     is_silent = report.seems_to_hang or report.step_pause
-    if report.problems or report.early_finishers or report.warnings or not is_silent or any(explain_refusals(report)):
+    is_explained = report.problems or report.early_finishers or report.warnings or report.blockade
+    if is_explained or not is_silent or any(explain_refusals(report)):
         return
     halted = [line for line in report.last_lines if line.text.startswith(_OF_LAUNCHER) and HALTED in line.text]
     if halted:
@@ -103,7 +104,7 @@ def advise_on_hang(report: Report) -> Iterator[str]:
         unless = "its program reports steps, and is not just loading or compiling"
     elif report.step_pause:
         unless = "it is not evaluating or saving"
-    noted = ", and the notes below do not explain it" if report.remarks else ""
+    noted = ", and the notes do not explain it" if report.remarks else ""
     is_alone = sum(role.wanted for role in report.roles) == 1
     wait = _find_wait(report)
     if wait and wait.is_forever:

@@ -182,7 +182,7 @@ def find_head(remark: str) -> str:
     if len(remark) <= _REMARK_LIMIT:
         return remark
     head = re.split(r"[:;.] |, (?=and |so |which )", remark)[0]
-    return _shorten(head)
+    return _shorten(re.sub(r" \([^()]*\)", "", head))
 
 
 def join_remarks(report: Report) -> str:

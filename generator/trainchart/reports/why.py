@@ -33,7 +33,6 @@ from trainchart.reports.text import (
     describe_seconds,
     describe_slowdown,
     describe_time,
-    find_head,
     headline,
     problem_lines,
     setback_lines,
@@ -108,9 +107,11 @@ def why_lines(report: Report) -> list[str]:
         notes = leave_notes(report.problems, report.remarks)
         lines += _standing(report)
     else:
-        lines.append(_explain_phase(report))
-        lines += _standing(report)
-        lines += _finished(report)
+        explanation = _explain_phase(report)
+        lines.append(explanation)
+        if explanation.endswith(":"):
+            lines.append(f"note: {notes.pop(0)}")
+        lines += [*_standing(report), *_finished(report)]
     if outcome is None or outcome.result != FAILED:
         lines += death_lines(report)
     lines += ["", *setback_lines(report.setbacks)] if report.setbacks else []
@@ -334,6 +335,7 @@ def _warnings(report: Report) -> Iterator[str]:
 
 
 def _explain_phase(report: Report) -> str:
+    """Return in one sentence what state the run is in; one that ends in a colon is completed by the first remark."""
     if report.phase == UNKNOWN:
         return "The state of this run is not known: what would show it could not be read or does not exist."
     if report.phase == NOT_RUNNING:
@@ -358,10 +360,10 @@ def _explain_phase(report: Report) -> str:
     if report.phase == RESTARTING:
         return f"{_describe_ending(report) or 'Its pods end'}; the next attempt starts when the last one is gone."
     if any(role.running is not None and role.running + role.finished < role.wanted for role in report.roles):
-        see = f" The notes below may explain it: {find_head(report.remarks[0])}" if report.remarks else ""
+        see = " This may be why:" if report.remarks else ""
         return f"Not every pod is running yet{_list_absent(report)}.{see}"
     if report.remarks:
-        return f"No failure is recorded, but see the notes below: {find_head(report.remarks[0])}"
+        return "No failure is recorded, but:"
     if report.step_pause:
         usual, pause = report.seconds_per_step, report.step_pause
         pace = describe_pace(usual)

@@ -104,7 +104,7 @@ def test_silent_node_is_named_though_a_taint_is_the_problem() -> None:
     taint = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager", "message": words}
     pod["status"]["conditions"] += [{"type": "Ready", "status": "True"}, taint]
     report = look(pod, nodes=(make_node("node2", "False"),))
-    assert [each.cause for each in report.problems] == ["evicted"]
+    assert [each.cause for each in report.problems] == ["evicted-by-taint"]
     assert "node2 has been NotReady since 2027-01-15 07:53:20 UTC: container runtime is down" in " ".join(
         report.remarks
     )

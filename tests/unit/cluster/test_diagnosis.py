@@ -680,7 +680,8 @@ def test_blocked_controller_is_reported_with_what_to_do(spec: dict[str, Any], wh
     (remark,) = report.remarks
     assert why in remark
     assert "kubectl edit job exp1-mnist-controller-1 -n" in remark
-    assert any("but see the notes below" in line for line in why_lines(report))
+    lines = why_lines(report)
+    assert lines[lines.index("No failure is recorded, but:") + 1] == f"note: {remark}"
 
 
 @pytest.mark.parametrize("job", [{**make_job(ready=0), "spec": {"suspend": True}}, make_job("Failed")])
@@ -730,10 +731,9 @@ def test_pods_that_do_not_run_yet_are_named() -> None:
     state = make_state("Starting")
     state["roles"]["worker"]["running"] = 1
     pods = [pod for pod in make_pods(worker_1=make_pod("worker-1", node="")) if "ps-0" not in str(pod)]
-    [line] = [each for each in why_lines(look(records=[make_record(state)], pods=pods)) if "Not every" in each]
-    assert line.startswith(
-        "Not every pod is running yet: worker-1 (Pending), ps lacks 1 pod. The notes below may explain it: "
-    )
+    lines = why_lines(look(records=[make_record(state)], pods=pods))
+    at = lines.index("Not every pod is running yet: worker-1 (Pending), ps lacks 1 pod. This may be why:")
+    assert lines[at + 1].startswith("note: ")
 
 
 @pytest.mark.parametrize(("seconds", "is_told"), [(59, False), (60, True)])

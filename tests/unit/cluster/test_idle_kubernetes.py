@@ -79,7 +79,7 @@ IDLE = f"Kubernetes has not created {LOST}"
 
 def test_pod_that_is_counted_but_gone_leads_why() -> None:
     text = explain()
-    assert f"Not every pod is running yet: worker lacks 1 pod. The notes below may explain it: {IDLE}\n" in text
+    assert f"Not every pod is running yet: worker lacks 1 pod. This may be why:\nnote: {IDLE}" in text
     assert (
         f"note: {IDLE}: the StatefulSet exp1-mnist-worker reports 2 pods in its status, but 1 exists, since "
         f"2027-01-15 07:54:00 UTC (for 6 min). Kubernetes' controllers (kube-controller-manager in the control plane) "

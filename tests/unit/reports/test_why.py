@@ -53,7 +53,7 @@ def test_notes_do_not_hide_what_to_check_on_hangs(step: int | None) -> None:
     remark = "worker-0 prints the same warning again and again"
     report = Report(TrainingKey("team-a", "r03", "lang"), NOW, RUNNING, "record", progress=Progress(step, at=NOW - 600))
     (advice,) = (line for line in why_lines(dataclasses.replace(report, remarks=(remark,))) if "hangs" in line)
-    assert ", and the notes below do not explain it, " in advice
+    assert ", and the notes do not explain it, " in advice
     (advice,) = (line for line in why_lines(report) if "hangs" in line)
     assert "notes" not in advice
 

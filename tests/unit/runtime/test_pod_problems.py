@@ -252,7 +252,7 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
         (pod_of(phase="Failed", reason="OutOfcpu", message="Node didn't have enough cpu"), "admission-refused", "cpu"),
         (pod_of(phase="Failed", reason="NodeAffinity", message="labels differ"), "admission-refused", "labels"),
         (pod_of(conditions=[condition("DisruptionTarget", "True", "DeletionByTaintManager")]), "node-lost", "Taint"),
-        (pod_of(conditions=[condition("Ready", "True"), TAINT_MANAGER]), "evicted", "NoExecute taint"),
+        (pod_of(conditions=[condition("Ready", "True"), TAINT_MANAGER]), "evicted-by-taint", "NoExecute taint"),
         (
             pod_of(conditions=[condition("Ready", "False"), TAINT_MANAGER], containerStatuses=[{"ready": True}]),
             "node-lost",
@@ -260,7 +260,7 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
         ),
         (
             pod_of(conditions=[TAINT_MANAGER], containerStatuses=[{"state": {"terminated": {"exitCode": 143}}}]),
-            "evicted",
+            "evicted-by-taint",
             "NoExecute taint",
         ),
         (

@@ -251,7 +251,7 @@ def _find_disruption(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Optio
         if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
             cause = _DISRUPTIONS.get(condition.get("reason") or "", pod_causes.EVICTED)
             if condition.get("reason") == _TAINTED and _is_node_alive(status):
-                cause = pod_causes.EVICTED
+                cause = pod_causes.EVICTED_BY_TAINT
             return _problem(cause, status.get("message") or condition.get("message") or condition.get("reason"))
     reason = status.get("reason") or ""
     if reason.startswith("OutOf"):

@@ -330,7 +330,7 @@ def test_steps_lost_by_a_chief_killed_while_saving_are_recorded():
     ("cause", "message", "way"),
     [
         ("evicted-by-client", "Eviction API: evicting", KILLED),
-        ("evicted", "Taint manager: deleting due to NoExecute taint", KILLED),
+        ("evicted-by-taint", "Taint manager: deleting due to NoExecute taint", KILLED),
         ("evicted", 'Usage of EmptyDir volume "tmp" exceeds the limit "48Mi".', ""),
         ("evicted", "The node was low on resource: memory.", ""),
     ],

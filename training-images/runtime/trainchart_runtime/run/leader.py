@@ -12,8 +12,6 @@ from trainchart_runtime.run.state import KILLED, SETBACKS_KEPT, RunProgress, Run
 
 _EARLIER_RESTARTS = 3
 _SIGKILL = 9
-_GRACEFUL = "Taint manager"
-"""Beginning of the message of an eviction that gives the pod its grace period."""
 MARK_SECONDS = 60.0
 """Time between two marks of one program, at least."""
 _MARKS_KEPT = 12
@@ -110,9 +108,7 @@ def note_leader_end(leader: Task, pods: Sequence[PodView], state: RunState) -> R
 
 def _is_cut_short(pod: PodView) -> bool:
     """Say whether a kubelet has evicted the pod, which gives it less time than its grace period."""
-    if pod.problem is None or pod.problem.cause != EVICTED.name:
-        return False
-    return not pod.problem.message.startswith(_GRACEFUL)
+    return pod.problem is not None and pod.problem.cause == EVICTED.name
 
 
 def _count_earlier(report: LauncherReport) -> int:

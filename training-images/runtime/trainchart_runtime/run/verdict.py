@@ -23,6 +23,7 @@ _TELLING = {
     causes.PEER_UNRESOLVABLE.name,
     pod_causes.EVICTED.name,
     pod_causes.EVICTED_BY_CLIENT.name,
+    pod_causes.EVICTED_BY_TAINT.name,
     *(cause.name for cause in causes.CAUSES.values() if cause.restart == RESTART_IN_PLACE),
 }
 """Causes of the end of a program, or its pod, that say more than that it came no further."""
