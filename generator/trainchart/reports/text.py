@@ -26,7 +26,7 @@ from trainchart.reports.widths import measure
 from trainchart_runtime.log_text import clean
 from trainchart_runtime.pod_causes import QUOTA_EXCEEDED
 from trainchart_runtime.run.judge import list_names
-from trainchart_runtime.run.state import ENDED_PHASES, KILLED, SETBACKS_KEPT, Setback
+from trainchart_runtime.run.state import ENDED_PHASES, KILLED, SETBACKS_KEPT
 
 _PODS_SHOWN = 30
 """Of a release with a thousand workers, those that run as they should are only counted."""
@@ -208,7 +208,7 @@ def status_lines(report: Report) -> list[str]:
         lines += [*make_table(("ROLE", "RUNNING", "FINISHED", "WANTED", "FAILURES"), rows), ""]
     if report.pods:
         lines += [*_pod_lines(report.pods, report.now), ""]
-    lines += setback_lines(report.setbacks)
+    lines += setback_lines(report)
     lines += problem_lines(report.problems, report.address, report.remarks)
     notes = leave_notes(report.problems, report.remarks)
     changes = (
@@ -319,15 +319,16 @@ def _count_restarts(pod: PodReport) -> str:
     return f"{pod.restarts}, program {pod.program_restarts}" if pod.program_restarts else str(pod.restarts)
 
 
-def setback_lines(setbacks: Sequence[Setback]) -> Iterator[str]:
+def setback_lines(report: Report) -> Iterator[str]:
     """Yield which steps were lost last, and what would have kept them."""
+    setbacks, least = report.setbacks, "at least " if len(report.setbacks) >= SETBACKS_KEPT else ""
     if len(setbacks) > _SETBACKS_SHOWN:
-        often = f"{'at least ' if len(setbacks) >= SETBACKS_KEPT else ''}{len(setbacks)} times"
-        yield f"Steps were lost {often}. The last {_SETBACKS_SHOWN} times:"
+        yield f"Steps were lost {least}{len(setbacks)} times. The last {_SETBACKS_SHOWN} times:"
     for each in setbacks[-_SETBACKS_SHOWN:]:
+        lost = f"at least {each.reached - each.resumed} steps were lost"
         yield (
-            f"{describe_time(each.at)}: attempt {each.attempt} continued from step {each.resumed} or earlier, though "
-            f"{each.pod} had reported step {each.reached}: at least {each.reached - each.resumed} steps were lost."
+            f"{describe_time(each.at)}: {each.pod} was started again and continued from step {each.resumed} or "
+            f"earlier, though it had reported step {each.reached}: {lost}."
         )
         if each.end == KILLED:
             role = each.pod.rpartition("-")[0].rpartition("-")[2]
@@ -336,6 +337,8 @@ def setback_lines(setbacks: Sequence[Setback]) -> Iterator[str]:
                 f"roles.{role}.stopGraceSeconds is too short: raise it, or let the program save faster or more often. "
                 "If not, let it save and exit on SIGTERM, as programs that use the training library do."
             )
+    if setbacks:
+        yield f"  trainchart checkpoints list {report.address} shows which steps are saved."
 
 
 def problem_lines(problems: Sequence[ReportedProblem], address: str, notes: Sequence[str] = ()) -> list[str]:

@@ -114,7 +114,7 @@ def why_lines(report: Report) -> list[str]:
         lines += [*_standing(report), *_finished(report)]
     if outcome is None or outcome.result != FAILED:
         lines += death_lines(report)
-    lines += ["", *setback_lines(report.setbacks)] if report.setbacks else []
+    lines += ["", *setback_lines(report)] if report.setbacks else []
     lines += _history(report)
     lines += change_lines(report)
     lines += [f"note: {note}" for note in notes]

@@ -200,12 +200,13 @@ def test_lost_steps_and_a_grace_period_too_short_are_told() -> None:
     def tell(progress: Progress, *setbacks: Setback) -> str:
         key = TrainingKey("heath", "merlin", "word2vec")
         report = Report(key, NOW, RUNNING, "record", progress=progress, setbacks=setbacks, attempt=2)
-        assert all(line in "\n".join(status_lines(report)) for line in setback_lines(setbacks))
+        assert all(line in "\n".join(status_lines(report)) for line in setback_lines(report))
         return "\n".join(why_lines(report))
 
     text = tell(Progress(700, at=NOW), Setback(NOW - 60, 2, "merlin-word2vec-chief-0", 706, 120, KILLED))
-    assert "attempt 2 continued from step 120 or earlier, though merlin-word2vec-chief-0 had reported step 706" in text
-    assert "at least 586 steps were lost" in text
+    words = "merlin-word2vec-chief-0 was started again and continued from step 120 or earlier, though it had reported"
+    assert f"{words} step 706: at least 586 steps were lost." in text
+    assert "  trainchart checkpoints list merlin -n heath shows which steps are saved." in text
     assert "If it handles SIGTERM, roles.chief.stopGraceSeconds is too short: raise it, or let the program" in text
     assert "If not, let it save and exit on SIGTERM" in text
     assert "stopGrace" not in tell(Progress(700, at=NOW), Setback(NOW - 60, 2, "merlin-word2vec-chief-0", 706, 120))
