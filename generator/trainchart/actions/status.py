@@ -37,6 +37,7 @@ from trainchart.cluster.io.releases import (
     read_volumes,
 )
 from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions, find_last_line
+from trainchart.cluster.lost_files import describe_lost_files, loses_files
 from trainchart.cluster.namespace_pods import claims_by_label, find_claim_users, find_finished_pods, wants_other_pods
 from trainchart.cluster.outside_changes import find_config_changes, find_object_changes, list_config_maps, list_secrets
 from trainchart.cluster.pod_deleters import find_deleters, loses_pods
@@ -101,6 +102,9 @@ def explain_run(address: RunAddress) -> Report:
         rights, pods = read_rights_of_all(api, namespace), read_pods(api, namespace)
         deleters = find_deleters(report, account, rights, pods)
         report = replace(report, remarks=(*report.remarks, *deleters))
+    if loses_files(report):
+        lost = describe_lost_files(report, seen, read_pods(api, namespace))
+        report = replace(report, leads=(*lost, *report.leads))
     if needs_policies(report, seen):
         policies = read_policies(api, namespace)
         report = explain_by_policies(report, seen, policies)

@@ -29,7 +29,7 @@ def find_claim_users(report: Report, pods: Objects) -> Iterator[str]:
         for claim in find_claims(pod) if is_using and name_of(pod) not in waiting else ():
             users.setdefault(claim, []).append(pod)
     for claim in sorted(set(users) & set(wanted)):
-        names = list_names([_describe_user(pod) for pod in users[claim]])
+        names = list_names([describe_user(pod) for pod in users[claim]])
         yield (
             f"the claim {claim} is in use by {names}: {wanted[claim]} waits until they have gone. Ask their owner to "
             "end them, or give the release another claim"
@@ -42,7 +42,8 @@ def claims_by_label(report: Report, seen: Snapshot) -> dict[str, tuple[str, ...]
     return {labels[name_of(pod)]: tuple(find_claims(pod)) for pod in listed(seen.pods) if name_of(pod) in labels}
 
 
-def _describe_user(pod: Object) -> str:
+def describe_user(pod: Object) -> str:
+    """Return the name of a pod, what made it, and when."""
     owner = owner_of(pod)
     since = describe_time(parse_time(section(pod, "metadata").get("creationTimestamp")))
     return f"pod {name_of(pod)} ({f'of {owner}, ' if owner else ''}since {since})"

@@ -1,0 +1,62 @@
+"""Says in which claim a file is missing that a program needs, and which other pods may have deleted it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainchart.cluster.full_volumes import name_volume
+from trainchart.cluster.namespace_pods import describe_user
+from trainchart.cluster.snapshot import Object, Objects, Snapshot, items_of, listed, name_of, section
+from trainchart.reports.report import Report
+from trainchart_runtime.contract import TRAINING_CONTAINER
+from trainchart_runtime.data_causes import CHECKPOINT_DAMAGED, FILE_MISSING
+from trainchart_runtime.pod_problems import find_claims, parse_time
+from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.state import FAILED
+
+_LOSSES = (FILE_MISSING.name, CHECKPOINT_DAMAGED.name)
+_USERS_SHOWN = 3
+_CLAIM = re.compile(r" is claim ([a-z0-9][a-z0-9.-]*)\.$")
+
+
+def loses_files(report: Report) -> bool:
+    """Say whether a program that had made steps has ended because a file was missing."""
+    return bool(_find_errors(report))
+
+
+def describe_lost_files(report: Report, seen: Snapshot, pods: Objects) -> Iterator[str]:
+    """Yield which claim the missing file lies in, and which `pods` of the namespace beside the release's mount it."""
+    own = {name_of(each) for each in listed(seen.pods)}
+    specs = {name_of(each): section(each, "spec", "template", "spec") for each in listed(seen.sets)}
+    for pod, error in _find_errors(report)[-1:]:
+        found = _CLAIM.search(
+            name_volume(error, spec := specs.get(pod.rpartition("-")[0], {}), _training(spec), pod, "")
+        )
+        if found is None:
+            continue
+        claim = found[1]
+        users = [each for each in listed(pods) if claim in find_claims(each) and name_of(each) not in own]
+        users.sort(key=lambda each: parse_time(section(each, "metadata").get("creationTimestamp")), reverse=True)
+        names = list_names([describe_user(each) for each in users[:_USERS_SHOWN]])
+        more = f" and {len(users) - _USERS_SHOWN} more" if len(users) > _USERS_SHOWN else ""
+        who = f"Other pods of the namespace mount it: {names}{more}. Check whether one deletes or moves files there."
+        who = who if users else "Look for jobs and people that clean up there."
+        yield (
+            f"What is missing lies in the claim {claim}, and the program had made steps before: something may have "
+            f"deleted the file, or its folder. {who}"
+        )
+
+
+def _find_errors(report: Report) -> list[tuple[str, str]]:
+    """Return pod and error of the deaths of programs that had made steps."""
+    outcome = report.outcome
+    if outcome is not None:
+        is_loss = outcome.result == FAILED and outcome.cause in _LOSSES and not report.fails_at_start
+        return [(outcome.pod, outcome.error)] if is_loss and outcome.step is not None else []
+    deaths = [each for each in report.incidents if each.cause in _LOSSES and report.progress.step is not None]
+    return [(each.pod, each.error) for each in deaths]
+
+
+def _training(spec: Object) -> Object:
+    return next((each for each in items_of(spec, "containers") if each.get("name") == TRAINING_CONTAINER), {})
