@@ -8,10 +8,20 @@ from collections.abc import Collection, Iterator, Sequence
 from trainchart.cluster.claimed_volumes import find_taken_volumes
 from trainchart.cluster.init_waits import describe_init_waits
 from trainchart.cluster.placement import find_placements
-from trainchart.cluster.snapshot import Object, Snapshot, has_ended, label, listed, name_of, owner_uid, section
+from trainchart.cluster.snapshot import (
+    Object,
+    Snapshot,
+    has_ended,
+    items_of,
+    label,
+    listed,
+    name_of,
+    owner_uid,
+    section,
+)
 from trainchart.quantities import read_amount
 from trainchart.reports.report import Report
-from trainchart.reports.text import describe_seconds
+from trainchart.reports.text import describe_seconds, describe_time
 from trainchart_runtime.cluster import PS
 from trainchart_runtime.pod_causes import NO_NODE_MATCHES
 from trainchart_runtime.pod_changes import describe_changes, read_settings
@@ -25,6 +35,8 @@ _REVISION = "controller-revision-hash"
 _DEFAULT_SCHEDULER = "default-scheduler"
 _CPU_LIMIT = "limits.cpu"
 """What makes a program slow that has not failed; where memory lacks, it fails."""
+_OF_KUBERNETES = ("kube-controller-manager", "kube-scheduler", "kubelet")
+"""Managers of fields that make and run pods, and change nothing about them."""
 _NAMES_SHOWN = 8
 _IGNORED_SECONDS = 30.0
 """A scheduler says after a moment that it finds no node."""
@@ -86,7 +98,7 @@ def _find_changed_pods(report: Report, seen: Snapshot) -> Iterator[str]:
     templates = {name_of(each): section(each, "spec", "template", "spec") for each in listed(seen.sets)}
     revisions = {name_of(each): section(each, "status").get("updateRevision") for each in listed(seen.sets)}
     troubled = {each.subject for each in report.problems} | {each.pod for each in report.incidents}
-    found: dict[tuple[str, bool, bool], list[str]] = {}
+    found: dict[tuple[str, bool, bool, str], list[str]] = {}
     for pod in listed(seen.pods):
         name = name_of(pod)
         set_name = name.rpartition("-")[0]
@@ -98,22 +110,41 @@ def _find_changed_pods(report: Report, seen: Snapshot) -> Iterator[str]:
         if name in troubled or is_slow:
             # The API server counts the changes of a pod's spec after its creation.
             is_new = section(pod, "metadata").get("generation") == 1
-            found.setdefault((describe_changes(made, planned), is_new, is_slow), []).append(name)
-    for (words, is_new, is_slow), names in found.items():
+            key = describe_changes(made, planned), is_new, is_slow, "" if is_new else _find_editor(pod)
+            found.setdefault(key, []).append(name)
+    for (words, is_new, is_slow, editor), names in found.items():
         who = " or a default of the namespace" if is_new else ", a default of the namespace, an autoscaler or a person"
         when = " when it was created" if is_new else ""
+        changed = f"a policy, a webhook{who} changed it{when}"
+        if editor:
+            changed = f"{editor}, while the pod was running"
         if words:
             yield (
                 f"{list_names(names)} {'has' if len(names) == 1 else 'have'} {words}, which the chart does not ask "
-                f"for: a policy, a webhook{who} changed it{when}{_explain_slowness(report, names) if is_slow else ''}"
+                f"for: {changed}{_explain_slowness(report, names, editor.partition(' ')[0]) if is_slow else ''}"
             )
 
 
-def _explain_slowness(report: Report, names: Sequence[str]) -> str:
+def _find_editor(pod: Object) -> str:
+    """Return what changed the containers of a pod that existed, and when; "" where that is not known."""
+    entries = (each for each in items_of(section(pod, "metadata"), "managedFields"))
+    own = [
+        each
+        for each in entries
+        if each.get("manager") not in _OF_KUBERNETES and section(each, "fieldsV1", "f:spec", "f:containers")
+    ]
+    last = max(own, key=lambda each: parse_time(each.get("time")), default=None)
+    return f"{last.get('manager')} changed it at {describe_time(parse_time(last.get('time')))}" if last else ""
+
+
+def _explain_slowness(report: Report, names: Sequence[str], editor: str) -> str:
     namespace, pods = report.key.namespace, " ".join(names) if len(names) <= _NAMES_SHOWN else "NAME"
+    find = (
+        "Find out what did it (kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations; kubectl get "
+        f"limitranges -n {namespace}), have its owner"
+    )
     return (
-        ". With less CPU its program is slower. Find out what did it (kubectl get mutatingadmissionpolicies,"
-        f"mutatingwebhookconfigurations; kubectl get limitranges -n {namespace}), have its owner leave these pods "
+        f". With less CPU its program is slower. {f'Have the owner of {editor}' if editor else find} leave these pods "
         f"alone, and delete them (kubectl delete pod {pods} -n {namespace}): their StatefulSet recreates them"
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_pod, make_set
+from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_pod, make_set, stamp
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.snapshot import Snapshot
 from trainchart.reports.report import TrainingKey
@@ -49,6 +49,19 @@ def test_running_pod_with_a_lower_cpu_limit_is_remarked() -> None:
 def test_resized_pod_may_have_been_changed_by_a_person() -> None:
     [remark] = look(limits={"cpu": "500m"}, generation=2)
     assert "an autoscaler or a person changed it. With less CPU" in remark
+
+
+def test_who_resized_a_running_pod_is_named() -> None:
+    resources = {"f:spec": {"f:containers": {'k:{"name":"training"}': {"f:resources": {"f:limits": {"f:cpu": {}}}}}}}
+    fields = [
+        {"manager": "kube-controller-manager", "time": stamp(NOW - 300), "fieldsV1": resources},
+        {"manager": "kubelet", "subresource": "status", "time": stamp(NOW - 60), "fieldsV1": {"f:status": {}}},
+        {"manager": "vpa-updater", "subresource": "resize", "time": stamp(NOW - 90), "fieldsV1": resources},
+    ]
+    [remark] = look(limits={"cpu": "500m"}, generation=2, managedFields=fields)
+    assert "ask for: vpa-updater changed it at 2027-01-15 07:58:30 UTC, while the pod was running. With" in remark
+    assert "Have the owner of vpa-updater leave these pods alone, and delete them (kubectl delete pod" in remark
+    assert "limitranges" not in remark
 
 
 @pytest.mark.parametrize(
