@@ -11,7 +11,7 @@ import jsonschema
 import referencing
 from jsonschema.validators import extend, validator_for
 
-_DOLLAR = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$", re.DOTALL)
+_DOLLAR = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+(?:\]|\\?\Z)|\$", re.DOTALL)
 """What a dollar sign may stand in, before it: an escape, or a set of characters."""
 
 

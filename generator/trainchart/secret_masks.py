@@ -10,10 +10,9 @@ from trainchart.secret_names import names_secret
 
 MASK = "***"
 """Shown for the value of a secret."""
-_ASSIGNMENT = re.compile(
-    r"""(?P<name>[\w.-]+)["']?\s*[=:]\s*(?=(?P<value>"(?:[^"\\]|\\.)*"|(?:\\.|[^,}\]\\])+))""", re.DOTALL
-)
-"""NAME=VALUE as --set takes it, several with commas between them, and "NAME": VALUE of JSON."""
+_ASSIGNMENT = re.compile(r"""(?<![\w.-])(?P<name>[\w.-]+)["']?\s*[=:]\s*""")
+"""NAME= as --set takes it, several with commas between them, and "NAME": of JSON."""
+_VALUE = re.compile(r'"(?:[^"\\]|\\.)*+"|(?:\\.|[^,}\]\\])+', re.DOTALL)
 _WORD_END = re.compile(r"[-_.]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -35,9 +34,9 @@ def mask_values(values: Any) -> Any:
 def _mask_word(word: str) -> str:
     masked, end = "", 0
     for found in _ASSIGNMENT.finditer(word):
-        if found.start() >= end and _is_secret(found["name"]):
+        if found.start() >= end and _is_secret(found["name"]) and (value := _VALUE.match(word, found.end())):
             masked += word[end : found.end()] + MASK
-            end = found.end("value")
+            end = value.end()
     return masked + word[end:]
 
 

@@ -149,7 +149,7 @@ _TOKENS = {
 
 _PLACEHOLDER = r"(?!\$[({]|%\(|[{<])"
 _LOGIN = re.compile(
-    rf"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@]*:{_PLACEHOLDER}[^\s/?#@]+@"
+    rf"[A-Za-z][A-Za-z0-9+.-]{{0,30}}://[^\s/?#:@]*:{_PLACEHOLDER}[^\s/?#@]+@"
     rf"|https?://(gh[pousr]_|github_pat_|glpat-|x-token-auth)[^\s/?#@]+@|\bhooks\.slack\.com/services/\w"
     rf"|[?&;](\w*(token|secret|password|passwd|apikey|api_key)|sig|signature|x-amz-signature)={_PLACEHOLDER}[^\s&]"
     rf"|(^|;)\s*(password|pwd|accountkey|sharedaccesskey|sharedaccesssignature)\s*=\s*{_PLACEHOLDER}[^\s;]",

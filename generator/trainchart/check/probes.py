@@ -22,12 +22,12 @@ from trainchart.kubernetes_yaml import dump_mapping
 MORE_REPLICAS = 12
 _MANY = 4000
 _LARGE = 2_000_000
-_COUNTING = re.compile(r"\b(?:until|untilStep|seq|repeat)\b(?![^}]*replicas)")
+_COUNTING = re.compile(r"\b(?:until|untilStep|seq|repeat)\b(?![^}]{0,1000}replicas)")
 """Replicas are kept small, so templates may count to them."""
 _KEPT = re.compile(r"(?i).*(?:replica|count|port|percent|size|parallel|instances|repeat|indent).*")
 """Numbers that templates count to, or that have a small range by nature."""
 _NEXT_VERSION = "998.0.0"
-_REVISION = re.compile(r"\$?(?:\w*\.)*Release\.Revision\b")
+_REVISION = re.compile(r"(?<![\w.])\$?(?:\w*\.)*Release\.Revision\b")
 
 
 def large_numbers(given: CheckInput) -> str:

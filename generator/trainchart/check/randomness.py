@@ -16,7 +16,8 @@ from trainchart.check.finding import CheckInput
 from trainchart.check.sources import NOTES_FILE, every_template, without_comments
 from trainchart.helm.rendering import Manifest
 
-_ACTION = re.compile(r'\{\{(?:"(?:\\.|[^"\\\n])*"|`[^`]*`|(?!\}\}).)*\}\}', re.DOTALL)
+_ACTION = re.compile(r'\{\{(?:"(?:\\.|[^"\\\n])*+"|`[^`]*+`|(?!\}\}).)*+(?:\}\}|\Z)', re.DOTALL)
+"""One that has no end goes on to that of the text: the next one is not looked for in it."""
 _TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|`[^`]*`')
 _DEFINE = re.compile(r'\{\{-?\s*define\s+"([^"]+)"')
 _INCLUDED = re.compile(r'(?<![\w.$])(?:include|template)\s+"([^"]+)"')

@@ -21,7 +21,7 @@ README_FILE = "README.md"
 NOTES_FILE = "templates/NOTES.txt"
 _UNSET = re.compile(r"^ *# *([A-Za-z_][\w-]*):(?= |$)", re.MULTILINE)
 _TEMPLATES = (".yaml", ".yml", ".tpl", ".txt", ".json")
-_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
+_COMMENT = re.compile(r"\{\{-?\s*/\*.*?(?:\*/\s*-?\}\}|\Z)", re.DOTALL)
 
 
 def read_source(given: CheckInput, path: str) -> str:

@@ -49,7 +49,7 @@ _OF_ADDRESSES = tuple(
 
 _OF_SERVICES = (SERVICE_UNREACHABLE.name, DOWNLOAD_FAILED.name)
 _OF_HEADERS = re.compile(
-    r"header value|illegal header|invalid header|header.*(newline|return character)", re.IGNORECASE
+    r"header value|illegal header|invalid header|header.{0,300}(newline|return character)", re.IGNORECASE
 )
 """How HTTP libraries refuse a value with a line break."""
 _NO_SERVER = "Could not start gRPC server"

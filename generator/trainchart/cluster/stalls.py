@@ -29,7 +29,7 @@ from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import RUNNING
 
-_TASK_NAME = re.compile(r"\b([a-z0-9][-a-z0-9]*-(?:chief|worker|ps|evaluator))-\d+(?=\.[a-z0-9])")
+_TASK_NAME = re.compile(r"\b([a-z0-9][-a-z0-9]{0,62}-(?:chief|worker|ps|evaluator))-\d+(?=\.[a-z0-9])")
 """The pod in the address of a task, such as exp1-mnist-ps-0.exp1-mnist:2222, and its StatefulSet."""
 _REVISION = "controller-revision-hash"
 _DEFAULT_SCHEDULER = "default-scheduler"

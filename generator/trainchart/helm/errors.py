@@ -12,7 +12,7 @@ from trainchart.errors import Problem, RenderError, UsageError
 from trainchart.helm.asked import Asked
 from trainchart.helm.schema_refusals import DAMAGED, find_refusals
 
-_FILE = r"[\w.-]+/(?P<place>(?:templates|charts)/[^\s:()\"]+"
+_FILE = r"(?<![\w.-])[\w.-]+/(?P<place>(?:templates|charts)/[^\s:()\"]+"
 _PLACES = (re.compile(_FILE + r":\d+(?::\d+)?)"), re.compile(_FILE + ")"))
 """Where in a template: with the line, else the file alone; Helm names the outermost place first."""
 _EXECUTING = re.compile(r"^executing \"[^\"]*\" at <(?P<expression>.*?)>: (?P<message>.*)$", re.DOTALL)

@@ -38,7 +38,7 @@ def parse_manifests(texts: Mapping[str, str], chart: str) -> tuple[Manifest, ...
     return tuple(sorted(manifests, key=lambda manifest: (manifest.source, manifest.kind, manifest.name)))
 
 
-_SEPARATOR = re.compile(r"(?:^|[\t\n\f\r ]*\n)---[\t\n\f\r ]*")
+_SEPARATOR = re.compile(r"(?:^|(?<![\t\n\f\r ])[\t\n\f\r ]*\n)---[\t\n\f\r ]*")
 
 
 def separate_as_helm(text: str) -> str:

@@ -30,15 +30,15 @@ _ARCHIVE = re.compile(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?)(?:\[.*\])?$", re.IGNOREC
 _WHEEL = re.compile(r"/([A-Za-z0-9_.]+)-([^-/\s]+)(?:-[^-/\s]+)*\.whl\b")
 """Name and version in the address or path of a wheel."""
 _NAME = re.compile(
-    r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?\s*"
-    r"(?:(\()?\s*===?\s*([A-Za-z0-9]+(?:[.!+_-][A-Za-z0-9]+)*)\s*(?(2)\))\s*(?=;|--?[A-Za-z]|$))?"
+    r"\s*+([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*+(?:\[[^\]]*\])?\s*+"
+    r"(?:(\()?\s*+===?\s*+([A-Za-z0-9]+(?:[.!+_-][A-Za-z0-9]+)*)\s*+(?(2)\))\s*+(?=;|--?[A-Za-z]|$))?"
 )
 """A package by its name, and its version where that is exact: alone, without wildcards."""
 _ELSEWHERE = re.compile(
     r"\s*(?:[-/$]|(?:[A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[^\]]*\])?\s*@\s*)?(?:[A-Za-z][A-Za-z0-9+.-]*:|\$))"
 )
 """What says more than a name does: options of pip, paths of the base image, addresses."""
-_LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^\s/?#]+)@")
+_LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30})://([^\s/?#]+)@")
 """Scheme and login of an address."""
 _VARIABLE = re.compile(r"\$\{[A-Z0-9_]+\}")
 """An environment variable, as pip takes it."""

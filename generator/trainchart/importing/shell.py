@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 SHELLS = ("ash", "bash", "dash", "ksh", "sh", "zsh")
 _ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _KEYWORDS = {"if", "for", "while", "until", "case", "function", "select", "{", "!", "[", "[[", "eval", "source", "."}
-_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([^}]*)\})")
+_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([^}]{0,1000})\})")
 _LONGEST = 10_000
 """Characters of a script that is read: no shell script of a few lines is longer."""
 

@@ -83,7 +83,7 @@ _TASKS_SHOWN = 8
 _RUNNING = "Running"
 _OF_LAUNCHER = "trainchart-launcher: "
 _WAITS_FOR_PEERS = f"{_OF_LAUNCHER}waiting for "
-_REFUSES = re.compile(rf"([a-z0-9][a-z0-9-]*)[a-z0-9.-]*:(\d+) \({PEER_REFUSES}\)")
+_REFUSES = re.compile(rf"(?<![a-z0-9.-])([a-z0-9][a-z0-9-]*+)[a-z0-9.-]*+:(\d+) \({PEER_REFUSES}\)")
 _IN_TENSORFLOW = re.compile(r"[^()]+ \(tensorflow/")
 _NAMED_STEP = re.compile(r"(?<![/A-Za-z])steps?\W{0,3}(\d{1,3}(?:[,_]\d{3})+|\d+)\b", re.IGNORECASE)
 

@@ -1,0 +1,81 @@
+"""Texts of others, however long and odd, are searched in a time that grows with their length alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from tests.support.console_reports import make_report
+from trainchart.check.finding import CheckInput
+from trainchart.check.probes import large_numbers, next_version
+from trainchart.check.randomness import makes_random
+from trainchart.errors import PlanError
+from trainchart.helm.errors import render_error
+from trainchart.helm.manifests import separate_as_helm
+from trainchart.images.requirements import parse_requirements, require_no_logins
+from trainchart.importing.shell import find_variables
+from trainchart.reports.hangs import explain_refusals
+from trainchart.reports.log_line import LogLine
+from trainchart.schema_validation import end_as_go
+from trainchart.secret_masks import mask_command
+from trainchart.secret_names import hide_logins
+
+LENGTH = 600_000
+COLONS = "a:" * (LENGTH // 2)
+
+
+def repeat(piece: str) -> str:
+    return piece * (LENGTH // len(piece))
+
+
+def make_chart(template: str) -> CheckInput:
+    return CheckInput(files={"templates/a.yaml": template.encode()})
+
+
+def explain(text: str) -> None:
+    line = LogLine("", "worker-0", f"trainchart-launcher: waiting for {text}")
+    list(explain_refusals(replace(make_report(), last_lines=(line,))))
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("search", "text"),
+    [
+        (separate_as_helm, "a: 1\n" + repeat("\t \n") + "x"),
+        (lambda text: next_version(make_chart(text)), repeat("a")),
+        (lambda text: next_version(make_chart(text)), repeat("a.")),
+        (lambda text: large_numbers(make_chart(text)), repeat("until ")),
+        (lambda text: makes_random(make_chart(text)), repeat("{")),
+        (lambda text: makes_random(make_chart(text)), "{{ " + repeat('"a" ') + '"'),
+        (lambda text: makes_random(make_chart(text)), repeat("{{/*")),
+        (lambda text: mask_command([text]), repeat("a")),
+        (lambda text: mask_command([text]), COLONS),
+        (lambda text: hide_logins(text, "***"), repeat("a")),
+        (parse_requirements, "a==1" + repeat(" ") + "!"),
+        (lambda text: require_no_logins(text, "requirements.txt"), repeat("a")),
+        (lambda text: render_error(text, "chart"), f"Error: {repeat('a')}"),
+        (end_as_go, repeat("[")),
+        (find_variables, repeat("${")[: LENGTH // 4]),
+        (explain, repeat("a")),
+    ],
+    ids=[
+        *(
+            "separate",
+            "revision",
+            "revision-dots",
+            "count",
+            "random",
+            "random-quotes",
+            "comment",
+            "mask",
+            "mask-colons",
+        ),
+        *("logins", "requirements", "requirements-logins", "render-error", "pattern", "variables", "refusals"),
+    ],
+)
+def test_long_texts_are_searched_fast(search: Callable[[str], object], text: str) -> None:
+    with suppress(PlanError):
+        search(text)
