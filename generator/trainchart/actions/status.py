@@ -20,10 +20,12 @@ from trainchart.cluster.checkpoint_folders import (
 )
 from trainchart.cluster.controller_rights import find_account, find_missing_rights
 from trainchart.cluster.diagnosis import diagnose, list_unknown
+from trainchart.cluster.evictors import find_evictors, list_evicted
 from trainchart.cluster.helm_record import describe_earlier_image, describe_unfinished_upgrade
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
 from trainchart.cluster.io.releases import (
     read_config_maps,
+    read_events_about,
     read_network_objects,
     read_pods,
     read_policies,
@@ -98,10 +100,7 @@ def explain_run(address: RunAddress) -> Report:
     if account:
         missing = find_missing_rights(report, account, read_rights(api, namespace, account))
         report = replace(report, remarks=(*missing, *report.remarks))
-    if loses_pods(report):
-        rights, pods = read_rights_of_all(api, namespace), read_pods(api, namespace)
-        deleters = find_deleters(report, account, rights, pods)
-        report = replace(report, remarks=(*report.remarks, *deleters))
+    report = _add_deleters(api, report, account)
     if loses_files(report):
         lost = describe_lost_files(report, seen, read_pods(api, namespace))
         report = replace(report, leads=(*lost, *report.leads))
@@ -150,6 +149,17 @@ def _add_users(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
         everywhere = read_pods(api, "")  # an ordinary user may not; the others of the namespace are seen then
         remarks += find_node_users(report, everywhere if isinstance(everywhere, tuple) else read_pods(api, namespace))
     return replace(report, remarks=(*remarks, *report.remarks))
+
+
+def _add_deleters(api: KubernetesApi, report: Report, account: str) -> Report:
+    """Return the report with who has evicted its pods, and who may delete them where they are deleted again."""
+    namespace = report.key.namespace
+    events = [read_events_about(api, namespace, pod) for pod in list_evicted(report)]
+    report = replace(report, remarks=(*find_evictors(report, events), *report.remarks))
+    if not loses_pods(report):
+        return report
+    rights, pods = read_rights_of_all(api, namespace), read_pods(api, namespace)
+    return replace(report, remarks=(*report.remarks, *find_deleters(report, account, rights, pods)))
 
 
 def _add_sharers(api: KubernetesApi, seen: Snapshot, report: Report, *, with_own_claim: bool = False) -> Report:

@@ -12,10 +12,11 @@ from pathlib import Path
 from trainchart.actions.support.parallel import map_parallel
 
 _SLOW = """
-import tempfile, time
+import pathlib, tempfile, time
 from trainchart.actions.support.parallel import map_parallel
 def work(folder):
-    with tempfile.TemporaryDirectory(dir=folder):
+    with tempfile.TemporaryDirectory(dir=folder) as own:
+        pathlib.Path(own, "begun").touch()  # an interrupt before that may find the folder without its owner
         time.sleep(600)
 if __name__ == "__main__":
     list(map_parallel(work, ["made"] * 9, are_many=True))
@@ -55,9 +56,9 @@ def test_an_interrupt_ends_all_processes_and_they_clean_up(tmp_path: Path) -> No
         [sys.executable, "main.py"], cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     deadline = time.monotonic() + 60
-    while len(list(made.iterdir())) < min(2, len(os.sched_getaffinity(0))) and time.monotonic() < deadline:
+    while len(list(made.glob("*/begun"))) < min(2, len(os.sched_getaffinity(0))) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert list(made.iterdir())
+    assert list(made.glob("*/begun"))
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert errors.count("Traceback") == 1  # of this script, which does not catch the interrupt

@@ -74,6 +74,11 @@ def read_events(api: KubernetesApi, namespace: str) -> Objects:
     return drop_damaged(_list(api, kubernetes_api.EVENTS, namespace, "", fields=_WARNINGS))
 
 
+def read_events_about(api: KubernetesApi, namespace: str, pod: str) -> Objects:
+    """Return what was told about the pods of this name, not only warnings."""
+    return drop_damaged(_list(api, kubernetes_api.EVENTS, namespace, "", fields=f"involvedObject.name={pod}"))
+
+
 def read_policies(api: KubernetesApi, namespace: str) -> Objects:
     """Return the NetworkPolicies of a namespace."""
     return _list(api, kubernetes_api.NETWORK_POLICIES, namespace, "")
