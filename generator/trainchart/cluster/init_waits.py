@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from trainchart.cluster.snapshot import Object, Snapshot, items_of, listed, name_of, section
 from trainchart.reports.report import Report
-from trainchart.reports.text import describe_seconds
+from trainchart.reports.text import describe_seconds, describe_time
 from trainchart.secret_masks import MASK, mask_command
 from trainchart.secret_names import hide_logins
 from trainchart_runtime.log_text import shorten
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.state import RUNNING
 
 _LONG_SECONDS = 60.0
 """A start that has done nothing wrong takes less: an init container that copies a file, a secret that is fetched."""
@@ -52,16 +53,32 @@ def describe_init_waits(report: Report, seen: Snapshot) -> Iterator[str]:
         first, names = min(group, key=lambda wait: wait.since), [wait.pod for wait in group]
         start = "does not start: its" if len(group) == 1 else "do not start: their"
         kind, more = ("sidecar", " and has not started yet") if first.is_sidecar else ("init container", "")
-        line = next((seen.init_lines[name] for name in names if name in seen.init_lines), "")
+        line = next((seen.init_lines[name] for name in names if name in seen.init_lines), None)
         said = f" Its last line: {shorten(line, _SHOWN)}." if line else ""
         said = f" Its command: {shorten(first.command, _SHOWN)}." if first.command and not line else said
-        said += _find_absent(report, seen, first)
+        said += " It has printed nothing." if line == "" else ""
+        said += _find_absent(report, seen, first) + _find_earlier_end(report, group)
+        logs = "" if line == "" else f"kubectl logs {first.pod} -c {first.container} -n {report.key.namespace}, or "
         age = describe_seconds(report.now - first.since)
         yield (
             f"{list_names(names)} {start} {kind} {first.container} has run for {age}{more}.{said} To see what it waits "
-            f"for: kubectl logs {first.pod} -c {first.container} -n {report.key.namespace}, or its command in kubectl "
+            f"for: {logs}its command in kubectl "
             f"describe pod{_ADDED if _is_added(first, seen) else ''}"
         )
+
+
+def _find_earlier_end(report: Report, group: Sequence[InitWait]) -> str:
+    """Return that an earlier pod of the same name has ended while it started, so that its work may be half done."""
+    if any(each.phase == RUNNING for each in report.history):
+        return ""
+    begins = {wait.pod: wait.since for wait in group}
+    ended = [each for each in report.incidents if each.pod in begins and 0 < each.at <= begins[each.pod]]
+    if not ended:
+        return ""
+    return (
+        f" The pod {ended[-1].pod} before this one ended at {describe_time(ended[-1].at)} ({ended[-1].cause}), during "
+        "its start: look for what its containers may have left behind, such as a lock or half a file."
+    )
 
 
 def _is_added(wait: InitWait, seen: Snapshot) -> bool:

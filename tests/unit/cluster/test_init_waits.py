@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_pod, make_pods, make_sets, stamp
+from tests.small_cluster.cluster_objects import (
+    NAMESPACE,
+    NOW,
+    make_pod,
+    make_pods,
+    make_record,
+    make_sets,
+    make_state,
+    stamp,
+)
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.snapshot import Snapshot
 from trainchart.reports.report import TrainingKey
@@ -96,3 +105,22 @@ def test_container_that_the_chart_does_not_have_is_told(name: str, is_added: boo
     remarks = diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen).remarks
     (remark,) = [each for each in remarks if "not start" in each]
     assert ("The chart does not have this container" in remark) == is_added
+
+
+def test_log_of_a_silent_init_container_is_not_named() -> None:
+    waits = make_waiting("worker-1", command=["python3", "/code/prepare.py"])
+    (remark,) = find_remarks(waits, init_lines={"exp1-mnist-worker-1": ""})
+    assert ". Its command: python3 /code/prepare.py. It has printed nothing. To see what it waits for: its" in remark
+    assert "kubectl logs" not in remark
+
+
+@pytest.mark.parametrize(("phase", "is_told"), [("Starting", True), ("Running", False)])
+def test_pod_that_ended_during_its_start_may_have_left_a_lock(phase: str, *, is_told: bool) -> None:
+    death = {"at": NOW - 700, "pod": "exp1-mnist-worker-1", "node": "node1", "cause": "pod-deleted", "action": ""}
+    history = [{"at": NOW - 900, "phase": phase, "message": ""}]
+    record = make_record(make_state("Starting", incidents=[death], history=history))
+    (remark,) = find_remarks(make_waiting("worker-1"), records=(record,))
+    words = (
+        "The pod exp1-mnist-worker-1 before this one ended at 2027-01-15 07:48:20 UTC (pod-deleted), during its start"
+    )
+    assert (words in remark) == is_told

@@ -47,7 +47,7 @@ def add_surroundings(api: KubernetesApi, seen: Snapshot, report: Report) -> Snap
     seen = replace(seen, controller_lines=_read_controller_lines(api, namespace, seen))
     if waits := find_init_waits(report, seen):
         lines = {wait.pod: _read_last_line(api, namespace, wait) for wait in waits[:_LOGS_READ]}
-        known = {pod: line for pod, line in lines.items() if line}
+        known = {pod: line for pod, line in lines.items() if line is not None}
         seen = replace(seen, services=read_services(api, namespace), init_lines=known)
     seen = replace(seen, autoscalers=read_autoscalers(api, namespace), claims=read_claims(api, namespace))
     return replace(seen, volumes=read_volumes(api, list_volumes(report, seen)))
@@ -65,13 +65,13 @@ def _read_controller_lines(api: KubernetesApi, namespace: str, seen: Snapshot) -
     return ()
 
 
-def _read_last_line(api: KubernetesApi, namespace: str, wait: InitWait) -> str:
-    """Return the last line that a container has printed; "" where there is none, or it may not be read.
+def _read_last_line(api: KubernetesApi, namespace: str, wait: InitWait) -> str | None:
+    """Return the last line that a container has printed; "" where there is none, None where it may not be read.
 
     A line without a time is the kubelet's, whose node has no log of the container any more.
     """
     with suppress(ClusterError):
         lines = api.read_log(wait.pod, namespace, wait.container, tail=1)
         line = parse_line("", lines[-1]) if lines else None
-        return line.text if line and line.at else ""
-    return ""
+        return "" if line is None else line.text if line.at else None
+    return None
