@@ -68,6 +68,8 @@ from trainchart.publish.oci_manifest import version_tag
 from trainchart.reports.report import CLUSTER
 from trainchart_runtime.contract import INSTANCE_LABEL, NAME_LABEL, REPLICAS_ANNOTATION
 
+_CHART_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""Of a chart in a repository: what begins otherwise is an option of helm, or a path."""
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _CHARTS_SHOWN = 200
 _FETCHED_KEPT = 8
@@ -175,6 +177,8 @@ class ReleaseInstaller:
             return problems, None
         if problems:
             return problems, None
+        if source.archive is not None and len(source.chart) > 1:
+            _require_no_path(source.chart[0])
         place = self.place
         install = HelmInstall(
             typed.release, typed.namespace, place.context, source.chart, text, kubeconfig=place.kubeconfig
@@ -292,6 +296,11 @@ def _fetch(published: PublishedChart) -> tuple[bytes, tuple[str, ...]]:
         )
     if not name:
         raise PublishError("the repository needs the name of a chart", hint="such as mnist")
+    if not _CHART_NAME.fullmatch(name):
+        raise PublishError(
+            f"{name!r:.200} is not the name of a chart", hint="use letters, digits, dashes, dots and underscores"
+        )
+    _require_no_path(name)
     with open_repository(Address(reference, published.plain_http), environment) as repository:
         if version:
             archive = repository.fetch(name, version)
@@ -304,6 +313,15 @@ def _fetch(published: PublishedChart) -> tuple[bytes, tuple[str, ...]]:
                 raise nothing_published(repository, name)
             version, data = last[0], last[1].data
     return data, (name, f"--repo={reference}", f"--version={version}")
+
+
+def _require_no_path(chart: str) -> None:
+    """Raise ToolError where helm would take a file or a folder for the chart of a repository, whose name it has."""
+    if os.path.lexists(chart):
+        raise ToolError(
+            f"helm would install {Path.cwd() / chart} instead of the chart of that name in the repository",
+            hint="start the console in another folder, or install the chart of the folder",
+        )
 
 
 def _complete(reference: str, name: str, version: str, plain_http: bool) -> str:

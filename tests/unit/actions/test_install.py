@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from trainchart.actions import install
 from trainchart.actions.install import ReleaseInstaller
 from trainchart.actions.support.cluster_access import Place
 from trainchart.actions.support.published_chart import fetch_published
@@ -15,6 +17,7 @@ from trainchart.archive.pack import BuildInfo, pack_chart
 from trainchart.console.installing import NAMESPACE, NOWHERE, RELEASE, PublishedChart, Review, Typed
 from trainchart.errors import NotFound, TrainchartError
 from trainchart.host.files import read_tree
+from trainchart.publish.repository import FetchedArchive
 
 CHARTS = Path(__file__).parent.parent.parent.parent / "charts"
 
@@ -71,6 +74,39 @@ def test_a_chart_whose_files_lead_outside_is_not_opened(project: Path) -> None:
 def test_a_published_chart_is_no_path(project: Path, reference: str) -> None:
     with pytest.raises(TrainchartError, match="is not the address of a published chart"):
         INSTALLER.fetch(PublishedChart(reference, "digits", "0.1.0"))
+
+
+class DigitsRepository:
+    """A repository that has the chart digits under every name."""
+
+    def fetch(self, name: str, version: str) -> FetchedArchive:
+        return FetchedArchive(pack_chart(read_tree(CHARTS / "digits"), BuildInfo()).data, "sha256:0", None)
+
+
+@pytest.fixture
+def _repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "open_repository", lambda *_: nullcontext(DigitsRepository()))
+
+
+@pytest.mark.usefixtures("project", "_repository")
+@pytest.mark.parametrize("name", ["--post-renderer=x", "-x", "..", "./charts/mnist", "/etc", "a b", "a\0b", "ä"])
+def test_an_option_or_a_path_is_no_name_of_a_chart(name: str) -> None:
+    with pytest.raises(TrainchartError, match="is not the name of a chart"):
+        INSTALLER.fetch(PublishedChart("https://charts.example.com", name, "0.1.0"))
+
+
+@pytest.mark.usefixtures("_repository")
+def test_no_folder_is_installed_in_place_of_a_published_chart(project: Path) -> None:
+    published = PublishedChart("https://charts.example.com", "digits", "0.1.0")
+    offer = INSTALLER.fetch(published)
+    typed = Typed(offer.key, "exp-1", "team-a")
+    review = INSTALLER.check(typed)
+    assert isinstance(review, Review)
+    assert "digits --repo=https://charts.example.com --version=0.1.0" in review.command
+    shutil.copytree(CHARTS / "mnist", project / "digits")
+    for call in (lambda: INSTALLER.fetch(published), lambda: INSTALLER.check(typed)):
+        with pytest.raises(TrainchartError, match="helm would install"):
+            call()
 
 
 @pytest.mark.parametrize("reference", ["oci://127.0.0.1:1/a\udcff:1", "oci://127.0.0.1:1/a:1\udcff"])
