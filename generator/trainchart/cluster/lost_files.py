@@ -44,17 +44,18 @@ def describe_lost_files(report: Report, seen: Snapshot, pods: Objects) -> Iterat
         who = who if users else "Look for jobs and people that clean up there."
         yield (
             f"What is missing lies in the claim {claim}, and the program had made steps before: something may have "
-            f"deleted the file, or its folder. {who}"
+            f"deleted or renamed it, or its folder; another task that saves to the same files does, too. {who}"
         )
 
 
 def _find_errors(report: Report) -> list[tuple[str, str]]:
-    """Return pod and error of the deaths of programs that had made steps."""
+    """Return pod and error of the deaths of programs that had made steps, and of a run that goes on none since."""
     outcome = report.outcome
     if outcome is not None:
         is_loss = outcome.result == FAILED and outcome.cause in _LOSSES and not report.fails_at_start
         return [(outcome.pod, outcome.error)] if is_loss and outcome.step is not None else []
-    deaths = [each for each in report.incidents if each.cause in _LOSSES and report.progress.step is not None]
+    step, at = report.progress.step, report.progress.at
+    deaths = [each for each in report.incidents if each.cause in _LOSSES and step is not None and each.at > at]
     return [(each.pod, each.error) for each in deaths]
 
 

@@ -10,9 +10,9 @@ import pytest
 from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_pods, make_sets, stamp
 from trainchart.cluster.lost_files import describe_lost_files, loses_files
 from trainchart.cluster.snapshot import Snapshot
-from trainchart.reports.report import Report, TrainingKey
+from trainchart.reports.report import Progress, Report, TrainingKey
 from trainchart.reports.why import why_lines
-from trainchart_runtime.run.state import FAILED, Verdict
+from trainchart_runtime.run.state import FAILED, RUNNING, Incident, Verdict
 
 ERROR = "FileNotFoundError: [Errno 2] No such file or directory: '/checkpoints/weights/step-600.bin'"
 POD = "exp1-mnist-chief-0"
@@ -65,3 +65,12 @@ def test_lost_file_comes_before_the_general_advice() -> None:
     (lead,) = look(report)
     (advice,) = (each for each in why_lines(replace(report, leads=(lead,))) if each.startswith("What to do next"))
     assert advice.startswith(f"What to do next: {lead} Otherwise: The error names it.")
+
+
+@pytest.mark.parametrize(("step_at", "is_told"), [(NOW - 90, True), (NOW - 10, False)])
+def test_lost_file_of_a_run_that_goes_on_is_of_the_past(step_at: float, *, is_told: bool) -> None:
+    death = Incident(at=NOW - 60, pod=POD, cause="file-missing", node="node1", action="", exit_code=1, error=ERROR)
+    progress = Progress(600, at=step_at)
+    report = replace(fail(600), phase=RUNNING, outcome=None, incidents=(death,), progress=progress)
+    assert loses_files(report) == is_told
+    assert len(look(report)) == is_told
