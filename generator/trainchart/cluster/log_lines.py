@@ -32,7 +32,7 @@ NO_SPACE = "No space left on device"
 _TRACEBACK = "Traceback (most recent call last):"
 CHAIN = re.compile(rf"{re.escape(_TRACEBACK)}|^During handling of the above|^The above exception was the direct")
 _FRAME = re.compile(r'  File "')
-_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(: |$)")
+EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(: |$)")
 _MEANWHILE = ". No step came meanwhile: fix what it warns about first: the program may be skipping steps because of it"
 _ATTEMPT_ENDED = re.compile(r"^trainchart-launcher: .*\battempt \d+ ended")
 _ECHO = re.compile(
@@ -143,7 +143,7 @@ def _list_warnings(lines: Iterable[str]) -> Iterator[str]:
         elif is_inside and (not line.strip() or line[:1].isspace()):
             continue
         else:
-            if is_warning(line) or (is_inside and _EXCEPTION.match(line)):
+            if is_warning(line) or (is_inside and EXCEPTION.match(line)):
                 yield line
             is_inside = False
 
@@ -156,8 +156,8 @@ def find_exceptions(logs: Iterable[Sequence[LogLine]]) -> Iterator[LogLine]:
         if not heads:
             continue
         rest = lines[heads[-1] + 1 :]
-        # Its frames are indented; then comes its own line.
-        own = next((line for line in rest if line.text.strip() and not line.text[:1].isspace()), None)
+        # Its frames are indented; then comes its own line. Other threads print in between.
+        own = next((line for line in rest if EXCEPTION.match(line.text)), None)
         thread = _THREAD.search(lines[heads[-1] - 1].text) if heads[-1] else None
         if own is not None:
             words = f" ({thread.group().lower()})" if thread else ""

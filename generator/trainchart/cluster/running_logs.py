@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from trainchart.cluster.log_lines import CHAIN, NO_SPACE, drop_ended_attempts
+from trainchart.cluster.log_lines import CHAIN, EXCEPTION, NO_SPACE, drop_ended_attempts
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import SILENT_SECONDS, Report
 from trainchart_runtime.contract import PEER_REFUSES
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import SUCCEEDED
 
-_THREAD = re.compile(r"Exception in thread (.+):\s*$")
+_HEAD = re.compile(r"(?:Exception in thread (?P<thread>.+)|Process (?P<process>[\w-]+)):\s*$")
+"""How Python begins to tell that a thread, or a process of multiprocessing, has ended with an exception."""
 _LAUNCHER = "trainchart-launcher: "
 _WAITS = re.compile(rf"{_LAUNCHER}waiting for \d+ peers? for (?P<seconds>\d+) s: (?P<peers>.+)")
 _REFUSES = re.compile(rf":(\d+) \({PEER_REFUSES}\)")
@@ -30,48 +31,51 @@ def describe_dead_threads(logs: Sequence[Sequence[LogLine]], claims: Mapping[str
 
     `claims` are the volume claims of each pod by its label.
     """
-    found: dict[str, list[tuple[LogLine, str]]] = {}
+    found: dict[tuple[str, str], list[tuple[LogLine, str]]] = {}
     for lines in logs:
-        for line, thread in _find_thread_error(drop_ended_attempts(lines)):
-            found.setdefault(re.sub(r"\d+", "0", line.text), []).append((line, thread))
-    for same in found.values():
-        (line, thread), one = same[0], len(same) == 1
+        for line, kind, name in _find_thread_error(drop_ended_attempts(lines)):
+            found.setdefault((kind, re.sub(r"\d+", "0", line.text)), []).append((line, name))
+    for (kind, _), same in found.items():
+        (line, name), one = same[0], len(same) == 1
+        kinds = f"{kind}es" if kind.endswith("s") else f"{kind}s"
         at = f", {line.at[11:19]} UTC" if line.at else ""
-        whose = f"a thread of {line.label}" if one else f"threads of {list_names([each.label for each, _ in same])}"
+        whose = f"a {kind} of {line.label}" if one else f"{kinds} of {list_names([each.label for each, _ in same])}"
         they = "its program continues" if one else "their programs continue"
         yield (
-            f"{whose} {'has' if one else 'have'} died, and {they} without it: {line.text} ({thread}{at}). What such a "
-            "thread does, such as saving checkpoints or reading data, no longer happens; if it saves, the steps since "
-            f"then are lost when the pod ends. {_advise(line, claims.get(line.label, ()))}, and let the program end "
-            "when a thread fails"
+            f"{whose} {'has' if one else 'have'} died, and {they} without it: {line.text} ({name}{at}). What such a "
+            f"{kind} does, such as saving checkpoints or reading data, no longer happens; if it saves, the steps since "
+            f"then are lost when the pod ends. {_advise(line, kind, claims.get(line.label, ()))}, and let the program "
+            f"end when a {kind} fails"
         )
 
 
-def _advise(error: LogLine, claims: Sequence[str]) -> str:
+def _advise(error: LogLine, kind: str, claims: Sequence[str]) -> str:
     if NO_SPACE not in error.text:
         return "Fix the error"
     places = list_names([*(f"claim {claim}" for claim in claims), "/tmp"])
     return (
-        f"Free space where it writes ({places}), which alone does not bring the thread back: restart the program then"
+        f"Free space where it writes ({places}), which alone does not bring the {kind} back: restart the program then"
     )
 
 
-def _find_thread_error(lines: Sequence[LogLine]) -> Iterator[tuple[LogLine, str]]:
-    """Yield the last exception that ended a thread, and the thread's name."""
-    heads = [(index, found[1]) for index, line in enumerate(lines) if (found := _THREAD.match(line.text))]
+def _find_thread_error(lines: Sequence[LogLine]) -> Iterator[tuple[LogLine, str, str]]:
+    """Yield the last exception that ended a thread or process, which of them it was, and its name."""
+    heads = [(index, found) for index, line in enumerate(lines) if (found := _HEAD.match(line.text))]
     if not heads:
         return
-    index, thread = heads[-1]
+    index, head = heads[-1]
     error, is_awaited = None, True
     for line in lines[index + 1 :]:
         if CHAIN.search(line.text):
             is_awaited = True
-        elif line.text.strip() and not line.text[:1].isspace():
-            if not is_awaited:
-                break
+        elif is_awaited and EXCEPTION.match(line.text):
             error, is_awaited = line, False
+        # What other threads print stands between the lines of a traceback.
+        elif not is_awaited and line.text.strip() and not line.text[:1].isspace():
+            break
     if error is not None:
-        yield error, thread
+        kind = "thread" if head["thread"] else "process"
+        yield error, kind, head[kind]
 
 
 def describe_lone_tasks(report: Report, logs: Sequence[Sequence[LogLine]]) -> Iterator[str]:

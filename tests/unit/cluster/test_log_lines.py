@@ -42,6 +42,19 @@ def test_an_exception_that_ended_an_attempt_goes_on_in_none() -> None:
     assert [line.text for line in find_exceptions([[*lines, *lines[:2]]])] == ["OSError: busy"]
 
 
+def test_lines_of_other_threads_are_no_exception() -> None:
+    texts = (
+        "Traceback (most recent call last):",
+        "step 600 loss 0.4",
+        '  File "a.py", line 2',
+        "OSError: busy",
+        "step 7",
+    )
+    assert [line.text for line in find_exceptions([[LogLine("", "chief-0", text) for text in texts]])] == [
+        "OSError: busy"
+    ]
+
+
 WAITS = f"trainchart-launcher: worker-1: no output for 150 s{WAITS_IN}get (queue.py:171)"
 STACKS = [f"trainchart-launcher: {STACK_LINE}{line}" for line in ("Current thread", '  File "queue.py", line 171')]
 

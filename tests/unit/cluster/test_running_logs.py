@@ -38,6 +38,18 @@ def test_thread_that_died_is_named_while_steps_come() -> None:
     assert "Free space where it writes (claim results, /tmp), which alone" in words
 
 
+def test_lines_of_others_stand_within_a_traceback() -> None:
+    mixed = (HEAD[0], HEAD[1], "step 101 loss 0.4", HEAD[2], ERROR, *STEPS)
+    (words,) = describe_dead_threads([log(*mixed)], {})
+    assert f"without it: {ERROR} (Thread-1 (save), " in words
+
+
+def test_process_of_multiprocessing_that_died_is_named() -> None:
+    (words,) = describe_dead_threads([log("Process loader-3:", *HEAD[1:], "KeyError: 'image'", *STEPS)], {})
+    assert words.startswith("a process of worker-0 has died, and its program continues without it: KeyError: 'image'")
+    assert words.endswith("Fix the error, and let the program end when a process fails")
+
+
 @pytest.mark.parametrize(
     "texts",
     [
