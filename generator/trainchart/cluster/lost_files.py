@@ -13,10 +13,12 @@ from trainchart_runtime.contract import TRAINING_CONTAINER
 from trainchart_runtime.data_causes import CHECKPOINT_DAMAGED, FILE_MISSING
 from trainchart_runtime.pod_problems import find_claims, parse_time
 from trainchart_runtime.run.judge import list_names
-from trainchart_runtime.run.state import FAILED
+from trainchart_runtime.run.state import FAILED, Incident
 
 _LOSSES = (FILE_MISSING.name, CHECKPOINT_DAMAGED.name)
 _USERS_SHOWN = 3
+_START_SECONDS = 120.0
+"""From the death of a program to the first step that its next start is seen at; a slow one is not recognized."""
 _CLAIM = re.compile(r" is claim ([a-z0-9][a-z0-9.-]*)\.$")
 
 
@@ -49,14 +51,20 @@ def describe_lost_files(report: Report, seen: Snapshot, pods: Objects) -> Iterat
 
 
 def _find_errors(report: Report) -> list[tuple[str, str]]:
-    """Return pod and error of the deaths of programs that had made steps, and of a run that goes on none since."""
+    """Return pod and error of the deaths of programs that had made steps, and since then none, or earlier ones."""
     outcome = report.outcome
     if outcome is not None:
         is_loss = outcome.result == FAILED and outcome.cause in _LOSSES and not report.fails_at_start
         return [(outcome.pod, outcome.error)] if is_loss and outcome.step is not None else []
-    step, at = report.progress.step, report.progress.at
-    deaths = [each for each in report.incidents if each.cause in _LOSSES and step is not None and each.at > at]
+    step = report.progress.step
+    deaths = [each for each in report.incidents if each.cause in _LOSSES and step is not None]
+    deaths = [each for each in deaths if each.at > report.progress.at or _has_set_back(report, each)]
     return [(each.pod, each.error) for each in deaths]
+
+
+def _has_set_back(report: Report, death: Incident) -> bool:
+    """Say whether steps were lost when the program started again after a death."""
+    return any(each.pod == death.pod and death.at <= each.at <= death.at + _START_SECONDS for each in report.setbacks)
 
 
 def _training(spec: Object) -> Object:

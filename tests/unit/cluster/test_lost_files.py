@@ -12,7 +12,7 @@ from trainchart.cluster.lost_files import describe_lost_files, loses_files
 from trainchart.cluster.snapshot import Snapshot
 from trainchart.reports.report import Progress, Report, TrainingKey
 from trainchart.reports.why import why_lines
-from trainchart_runtime.run.state import FAILED, RUNNING, Incident, Verdict
+from trainchart_runtime.run.state import FAILED, RUNNING, Incident, Setback, Verdict
 
 ERROR = "FileNotFoundError: [Errno 2] No such file or directory: '/checkpoints/weights/step-600.bin'"
 POD = "exp1-mnist-chief-0"
@@ -74,3 +74,5 @@ def test_lost_file_of_a_run_that_goes_on_is_of_the_past(step_at: float, *, is_to
     report = replace(fail(600), phase=RUNNING, outcome=None, incidents=(death,), progress=progress)
     assert loses_files(report) == is_told
     assert len(look(report)) == is_told
+    setback = Setback(at=NOW - 50, attempt=1, pod=POD, reached=600, resumed=3)
+    assert loses_files(replace(report, setbacks=(setback,)))
