@@ -45,8 +45,8 @@ def describe_lost_files(report: Report, seen: Snapshot, pods: Objects) -> Iterat
         who = f"Other pods of the namespace mount it: {names}{more}. Check whether one deletes or moves files there."
         who = who if users else "Look for jobs and people that clean up there."
         yield (
-            f"What is missing lies in the claim {claim}, and the program had made steps before: something may have "
-            f"deleted or renamed it, or its folder; another task that saves to the same files does, too. {who}"
+            f"What is missing lies in the claim {claim}, and the program had made steps before: another pod, a person, "
+            f"or a second task that saves under the same name may have deleted or renamed it, or its folder. {who}"
         )
 
 
