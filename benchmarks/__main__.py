@@ -69,7 +69,7 @@ BENCHES = {
     "hundred": Bench(
         "A hundred charts",
         lambda _: measure_hundred(),
-        "Generating one chart takes some 13 ms of pure Python, and what the disk needs for 36 files. A check renders "
+        "Generating one chart takes about 13 ms of Python, plus the time to write 36 files. A check renders "
         "a chart some ten times in Helm, which alone takes half of its time, and two cores check two charts at a time.",
     ),
     "fleet": Bench(

@@ -10,15 +10,18 @@ from trainchart.reports.text import describe_time
 from trainchart_runtime.log_text import hide_credentials, shorten
 from trainchart_runtime.pod_problems import parse_time
 
-_TROUBLE = re.compile(r"trainchart-controller: (?P<subject>[^:]+): (?P<error>.+); trying again$")
+_SUBJECTS = "controlling the run|watching pods|watching the Workload"
+"""What fails when a run controller cannot do its work; for the rest, such as creating Events, nothing waits."""
+_TROUBLE = re.compile(rf"trainchart-controller: (?P<subject>{_SUBJECTS}): (?P<error>.+); trying again$")
 _WORKS = re.compile(r"trainchart-controller: (?P<subject>[^:]+): works again$")
 _ERROR_SHOWN = 400
 """Characters: the name of a webhook stands after that of a request."""
 _NEXT = (
     (
         "failed calling webhook",
-        ". The owner of that webhook must repair its service, exempt this namespace, or let requests pass while it is "
-        "down (failurePolicy): kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations lists them",
+        ". The owner of that webhook must fix its Service, exempt this namespace, or let requests pass while it is "
+        "down (failurePolicy: Ignore): kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations lists "
+        "them",
     ),
     (
         "database space exceeded",
@@ -29,7 +32,7 @@ _NEXT = (
 
 
 def describe_troubles(lines: Sequence[LogLine]) -> Iterator[str]:
-    """Yield what a run controller has tried in vain, of what has not worked since."""
+    """Yield the errors of a run controller that keep it from its work and are not resolved yet."""
     found: dict[str, tuple[LogLine, str]] = {}
     for line in lines:
         if failed := _TROUBLE.match(line.text):
@@ -40,6 +43,6 @@ def describe_troubles(lines: Sequence[LogLine]) -> Iterator[str]:
         since = f", since {describe_time(parse_time(line.at))}" if line.at else ""
         advice = next((words for pattern, words in _NEXT if pattern in error), "")
         yield (
-            f"its run controller cannot do its work: {shorten(hide_credentials(error), _ERROR_SHOWN)} "
-            f"({subject}{since}). Meanwhile, steps and the end of the run may not be recorded{advice}"
+            f"its run controller keeps failing: {shorten(hide_credentials(error), _ERROR_SHOWN)} ({subject}{since}). "
+            f"Until that works again, steps and the end of the run may not be recorded{advice}"
         )

@@ -164,7 +164,7 @@ def _describe_keeper(pod: Object, seen: Snapshot) -> str:
         return f"all containers have ended, and {_describe_finalizers(finalizers, 'pod')}"
     kept = f"; after that, {_describe_finalizers(finalizers, 'pod')}" if finalizers else ""
     if failure:
-        return f"{failure}, and nothing else can say that its containers have ended{kept}"
+        return f"its node {failure}. Nothing else can confirm that the pod's containers have ended{kept}"
     absent = "" if finalizers else "it has no finalizer; "
     place = f"its node {node}" if node else "its node"
     runs = f". If its program still runs there, {_KILL}" if _runs_program(pod) else ""

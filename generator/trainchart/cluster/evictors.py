@@ -1,6 +1,6 @@
 """Says which programs evicted a run's pods, by the Events that they left about them. Pure.
 
-Descheduler, autoscalers and the like tell it with Events of type Normal; kubectl drain leaves none.
+Descheduler, autoscalers and the like report evictions in Events of type Normal; kubectl drain creates none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WORDS_LIMIT = 200
 
 
 def list_evicted(report: Report) -> tuple[str, ...]:
-    """Return the pods whose Events may name who evicted them, those that were evicted last."""
+    """Return the pods that a client evicted most recently, whose Events may name that client."""
     if report.is_over:
         return ()
     evicted = (each.pod for each in reversed(report.incidents) if each.cause == EVICTED_BY_CLIENT.name)
@@ -33,7 +33,7 @@ def list_evicted(report: Report) -> tuple[str, ...]:
 
 
 def find_evictors(report: Report, events: Sequence[Objects]) -> Iterator[str]:
-    """Yield which programs say of themselves that they evicted pods; `events` are those about each pod."""
+    """Yield the programs whose own Events say that they evicted pods; `events` are those about each pod."""
     found: dict[str, str] = {}
     for event in (each for objects in events for each in listed(objects)):
         told, reporter = parse_event(event), _find_reporter(event)

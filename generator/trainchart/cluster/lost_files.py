@@ -43,10 +43,11 @@ def describe_lost_files(report: Report, seen: Snapshot, pods: Objects) -> Iterat
         names = list_names([describe_user(each) for each in users[:_USERS_SHOWN]])
         more = f" and {len(users) - _USERS_SHOWN} more" if len(users) > _USERS_SHOWN else ""
         who = f"Other pods of the namespace mount it: {names}{more}. Check whether one deletes or moves files there."
-        who = who if users else "Look for jobs and people that clean up there."
+        who = who if users else "Check for Jobs or users that clean up there."
         yield (
-            f"What is missing lies in the claim {claim}, and the program had made steps before: another pod, a person, "
-            f"or a second task that saves under the same name may have deleted or renamed it, or its folder. {who}"
+            f"The missing or damaged file belongs to the claim {claim}. The program had already made steps, so another "
+            "pod, a person, or a second task that saves under the same name may have deleted, renamed or changed the "
+            f"file or its folder. {who}"
         )
 
 

@@ -43,7 +43,7 @@ def claims_by_label(report: Report, seen: Snapshot) -> dict[str, tuple[str, ...]
 
 
 def describe_user(pod: Object) -> str:
-    """Return the name of a pod, what made it, and when."""
+    """Return a pod's name, its owner and its creation time."""
     owner = owner_of(pod)
     since = describe_time(parse_time(section(pod, "metadata").get("creationTimestamp")))
     return f"pod {name_of(pod)} ({f'of {owner}, ' if owner else ''}since {since})"

@@ -169,7 +169,7 @@ def _find_parted_peers(report: Report, seen: Snapshot, policies: Objects) -> Ite
             name,
             f"selects {names} ({' and '.join(selected)}) and does not admit their traffic to each other"
             + (" or to the cluster's DNS" if is_closed else ""),
-            f"the pods of this release{', and the DNS to them' if is_closed else ''}",
+            f"traffic between the pods of this release{', and from them to DNS' if is_closed else ''}",
         )
 
 

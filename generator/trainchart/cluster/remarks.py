@@ -188,7 +188,7 @@ def _find_unheard(
         )
         return
     if is_explained:
-        yield f"{words}: the program has finished, and its run controller records that as soon as it can"
+        yield f"{words}: the program has finished, and its run controller records it once the problem above is resolved"
         return
     place = f"-n {report.key.namespace}"
     yield (

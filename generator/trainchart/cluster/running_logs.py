@@ -40,12 +40,12 @@ def describe_dead_threads(logs: Sequence[Sequence[LogLine]], claims: Mapping[str
         kinds = f"{kind}es" if kind.endswith("s") else f"{kind}s"
         at = f", {line.at[11:19]} UTC" if line.at else ""
         whose = f"a {kind} of {line.label}" if one else f"{kinds} of {list_names([each.label for each, _ in same])}"
-        they = "its program continues" if one else "their programs continue"
+        they = "its program continues without it" if one else "their programs continue without them"
         yield (
-            f"{whose} {'has' if one else 'have'} died, and {they} without it: {line.text} ({name}{at}). What such a "
-            f"{kind} does, such as saving checkpoints or reading data, no longer happens; if it saves, the steps since "
-            f"then are lost when the pod ends. {_advise(line, kind, claims.get(line.label, ()))}, and let the program "
-            f"end when a {kind} fails"
+            f"{whose} {'has' if one else 'have'} died, and {they}: {line.text} ({name}{at}). Its work, for example "
+            "saving checkpoints or reading data, no longer happens. If it saved checkpoints, the steps since then are "
+            f"lost when the pod ends. {_advise(line, kind, claims.get(line.label, ()))}. Also let the program exit "
+            f"when a {kind} fails"
         )
 
 
@@ -53,9 +53,7 @@ def _advise(error: LogLine, kind: str, claims: Sequence[str]) -> str:
     if NO_SPACE not in error.text:
         return "Fix the error"
     places = list_names([*(f"claim {claim}" for claim in claims), "/tmp"])
-    return (
-        f"Free space where it writes ({places}), which alone does not bring the {kind} back: restart the program then"
-    )
+    return f"Free space where it writes ({places}), then restart the program: the {kind} does not come back by itself"
 
 
 def _find_thread_error(lines: Sequence[LogLine]) -> Iterator[tuple[LogLine, str, str]]:
@@ -93,10 +91,10 @@ def describe_lone_tasks(report: Report, logs: Sequence[Sequence[LogLine]]) -> It
             else "made steps, but its program did not connect to its peers"
         )
         yield (
-            f"{list_names(names)} {makes}: nothing listened on port {list_names(ports)} there, the port of "
-            "TensorFlow's servers. If the tasks are meant to train together: each trained a model of its own, and "
-            "several may have saved to the same files. Check whether the code or `env` removes or replaces TF_CONFIG "
-            "(os.environ.pop, as in tutorials), or makes its strategy without it"
+            f"{list_names(names)} {makes}: their peers did not listen on port {list_names(ports)}, which TensorFlow's "
+            "servers use. Each task therefore trained its own model, and several may have written the same files. If "
+            "they should train together, check whether the code or `env` removes or replaces TF_CONFIG "
+            "(os.environ.pop, as in tutorials), or creates the strategy without it"
         )
 
 

@@ -36,6 +36,8 @@ _DEFAULT_SCHEDULER = "default-scheduler"
 _CPU_LIMIT = "limits.cpu"
 """What makes a program slow that has not failed; where memory lacks, it fails."""
 _OF_KUBERNETES = ("kube-controller-manager", "kube-scheduler", "kubelet")
+_TOOLS = ("kubectl", "OpenAPI-Generator", "python-requests", "curl", "lens", "k9s")
+"""What names of clients begin with that people and scripts use: they have no owner on the cluster."""
 """Managers of fields that make and run pods, and change nothing about them."""
 _NAMES_SHOWN = 8
 _IGNORED_SECONDS = 30.0
@@ -117,7 +119,7 @@ def _find_changed_pods(report: Report, seen: Snapshot) -> Iterator[str]:
         when = " when it was created" if is_new else ""
         changed = f"a policy, a webhook{who} changed it{when}"
         if editor:
-            changed = f"{editor}, while the pod was running"
+            changed = f"{editor}, after the pod was created"
         if words:
             yield (
                 f"{list_names(names)} {'has' if len(names) == 1 else 'have'} {words}, which the chart does not ask "
@@ -134,18 +136,20 @@ def _find_editor(pod: Object) -> str:
         if each.get("manager") not in _OF_KUBERNETES and section(each, "fieldsV1", "f:spec", "f:containers")
     ]
     last = max(own, key=lambda each: parse_time(each.get("time")), default=None)
-    return f"{last.get('manager')} changed it at {describe_time(parse_time(last.get('time')))}" if last else ""
+    return f"{last.get('manager')} changed this at {describe_time(parse_time(last.get('time')))}" if last else ""
 
 
 def _explain_slowness(report: Report, names: Sequence[str], editor: str) -> str:
     namespace, pods = report.key.namespace, " ".join(names) if len(names) <= _NAMES_SHOWN else "NAME"
     find = (
         "Find out what did it (kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations; kubectl get "
-        f"limitranges -n {namespace}), have its owner"
+        f"limitranges -n {namespace}), and have its owner"
     )
+    is_tool = editor.startswith(_TOOLS)
+    whose = f"Find out who used {editor}, and have them" if is_tool else f"Have the owner of {editor}"
     return (
-        f". With less CPU its program is slower. {f'Have the owner of {editor}' if editor else find} leave these pods "
-        f"alone, and delete them (kubectl delete pod {pods} -n {namespace}): their StatefulSet recreates them"
+        f". Less CPU slows programs down. {whose if editor else find} exempt these pods. Then delete them (kubectl "
+        f"delete pod {pods} -n {namespace}): their StatefulSet recreates them"
     )
 
 

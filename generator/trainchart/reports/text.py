@@ -164,7 +164,7 @@ def describe_slowdown(report: Report) -> str:
     if report.slowdown is None:
         return ""
     before, since = describe_pace(report.slowdown.usual), describe_time(report.slowdown.since)
-    return f"steps take about {describe_pace(report.seconds_per_step)} each since {since}, {before} before"
+    return f"steps have taken about {describe_pace(report.seconds_per_step)} each since {since}, up from {before}"
 
 
 def _describe_silence(report: Report) -> str:

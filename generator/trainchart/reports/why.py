@@ -208,15 +208,14 @@ def _tell_pace(report: Report) -> str:
     pace, more = describe_pace(report.seconds_per_step), f"trainchart top {report.address} shows"
     if report.slowdown:
         return (
-            f"Its {describe_slowdown(report)}. Unless it evaluates or saves more often since then, a pod has too "
-            f"little CPU, or waits for data, storage, a service or another task: {more} which is at its CPU limit, and "
-            "which is idle."
+            f"Its {describe_slowdown(report)}. Unless it now evaluates or saves more often, a pod has too little CPU, "
+            f"or waits for data, storage, a service or another task. {more} which pods are busy and which are idle."
         )
     if report.now - report.progress.at >= max(_REPORTED_SECONDS, 2 * report.seconds_per_step):
         return f"Its steps took about {pace} each before. If none follow: trainchart logs {report.address}"
     if any(problem.cause == CPU_THROTTLED.name for problem in report.problems):
         return f"Its steps take about {pace} each."
-    return f"Its steps take about {pace} each. If that is slow: {more} which pod is at its CPU limit."
+    return f"Its steps take about {pace} each. If that is slow: {more} how much CPU each pod uses."
 
 
 def _number(metrics: Mapping[str, float]) -> str:
@@ -276,7 +275,7 @@ def advise(report: Report) -> str:
         hint += " The same error occurred more than once, so a restart is not enough."
     parts = (*report.leads, hint) if outcome.cause in _LED else (hint, *report.leads)
     if outcome.cause in _LOSSES and report.leads and not report.fails_at_start:
-        parts = (*report.leads, f"Otherwise: {hint}")
+        parts = (*report.leads, f"If that is not the cause: {hint}")
     hint = " ".join(parts)
     settings = suggest_settings(outcome.cause, outcome.error, report.record.get("hyperparameters") or {})
     if report.origin == LOCAL:
@@ -380,7 +379,7 @@ def _explain_phase(report: Report) -> str:
         return "No step was reported so far, and tasks were restarted: see the deaths below."
     if advise_repeated(report):
         return "It continues, but the same failure keeps recurring: see the deaths below."
-    slower = " It is far slower than before." if report.slowdown else ""
+    slower = " Steps are far slower than before." if report.slowdown else ""
     if report.incidents:
         return f"It continues; the failures so far were handled.{slower}"
     return f"Nothing has failed.{slower}"

@@ -45,7 +45,7 @@ def test_a_lock_comes_back() -> None:
     )
 )
 @example({"?": "1e3", "yes": "0b1", "a: b": "1", "~": "0", "- x": "abc", "x" * 200: "f"})
-def test_a_lock_comes_back_whatever_its_files_are_called(files: dict[str, str]) -> None:
+def test_a_lock_comes_back_with_any_file_names(files: dict[str, str]) -> None:
     assert parse_lock(dump_lock(replace(LOCK, files=files))).files == files
 
 

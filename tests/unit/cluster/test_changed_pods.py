@@ -39,8 +39,8 @@ def test_running_pod_with_a_lower_cpu_limit_is_remarked() -> None:
     [remark] = look(limits={"cpu": "50m"}, generation=1)
     assert remark.startswith(
         "note: exp1-mnist-worker-0 has limits.cpu 50m instead of 1, which the chart does not "
-        "ask for: a policy, a webhook or a default of the namespace changed it when it was created. With less CPU its "
-        "program is slower. "
+        "ask for: a policy, a webhook or a default of the namespace changed it when it was created. Less CPU slows "
+        "programs down. "
     )
     assert "kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations" in remark
     assert f"kubectl get limitranges -n {NAMESPACE}" in remark and "kubectl delete pod exp1-mnist-worker-0 -n" in remark
@@ -48,7 +48,7 @@ def test_running_pod_with_a_lower_cpu_limit_is_remarked() -> None:
 
 def test_resized_pod_may_have_been_changed_by_a_person() -> None:
     [remark] = look(limits={"cpu": "500m"}, generation=2)
-    assert "an autoscaler or a person changed it. With less CPU" in remark
+    assert "an autoscaler or a person changed it. Less CPU" in remark
 
 
 def test_who_resized_a_running_pod_is_named() -> None:
@@ -59,9 +59,12 @@ def test_who_resized_a_running_pod_is_named() -> None:
         {"manager": "vpa-updater", "subresource": "resize", "time": stamp(NOW - 90), "fieldsV1": resources},
     ]
     [remark] = look(limits={"cpu": "500m"}, generation=2, managedFields=fields)
-    assert "ask for: vpa-updater changed it at 2027-01-15 07:58:30 UTC, while the pod was running. With" in remark
-    assert "Have the owner of vpa-updater leave these pods alone, and delete them (kubectl delete pod" in remark
+    assert "ask for: vpa-updater changed this at 2027-01-15 07:58:30 UTC, after the pod was created. Less" in remark
+    assert "Have the owner of vpa-updater exempt these pods. Then delete them (kubectl delete pod" in remark
     assert "limitranges" not in remark
+    fields[-1] |= {"manager": "kubectl-edit"}
+    [remark] = look(limits={"cpu": "500m"}, generation=2, managedFields=fields)
+    assert "Find out who used kubectl-edit, and have them exempt these pods." in remark
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def read(*lines: str) -> list[str]:
 
 def test_what_a_run_controller_cannot_do_is_named() -> None:
     (words,) = read(START, WEBHOOK)
-    assert words.startswith("its run controller cannot do its work: PATCH /api/v1/")
+    assert words.startswith("its run controller keeps failing: PATCH /api/v1/")
     assert (
         'failed calling webhook "audit.example": no endpoints available (controlling the run, since 2026-11-' in words
     )
@@ -30,4 +30,8 @@ def test_what_a_run_controller_cannot_do_is_named() -> None:
 def test_what_works_again_is_not_named() -> None:
     assert read(START, WEBHOOK, WORKS) == []
     (words,) = read(WEBHOOK, WORKS, "trainchart-controller: watching pods: cannot connect: timed out; trying again")
-    assert "cannot do its work: cannot connect: timed out (watching pods). Meanwhile, steps" in words
+    assert "keeps failing: cannot connect: timed out (watching pods). Until that works again, steps" in words
+
+
+def test_what_nothing_waits_for_is_not_named() -> None:
+    assert read("trainchart-controller: creating Events: POST /e: 403 forbidden; trying again") == []

@@ -84,9 +84,9 @@ def test_finalizer_is_named_though_an_eviction_is_the_problem() -> None:
     [
         (
             (make_node("node2", "Unknown"),),
-            "node2 has been NotReady since 2027-01-15 07:53:20 UTC: container runtime is down (kubectl ",
+            "its node node2 has been NotReady since 2027-01-15 07:53:20 UTC: container runtime is down (kubectl ",
         ),
-        ((make_node("node1"),), "node2 is no longer part of the cluster"),
+        ((make_node("node1"),), "its node node2 is no longer part of the cluster"),
         ((make_node("node2"),), "it has no finalizer; check its volumes and its node node2: kubectl describe pod "),
         (Unreadable("nodes", "forbidden"), "it has no finalizer; check its volumes and its node node2: kubectl "),
     ],

@@ -536,8 +536,10 @@ def test_trouble_of_a_controller_explains_an_unheard_end() -> None:
     seen = Snapshot(NOW, tuple(make_sets()), pods, records, jobs=(make_job(),), controller_lines=(trouble,))
     report = diagnose(KEY, seen)
     trouble_words, unheard = report.remarks
-    assert trouble_words.startswith("its run controller cannot do its work: PATCH /a: 500 no (controlling the run)")
-    assert unheard.endswith("the program has finished, and its run controller records that as soon as it can")
+    assert trouble_words.startswith("its run controller keeps failing: PATCH /a: 500 no (controlling the run)")
+    assert unheard.endswith(
+        "the program has finished, and its run controller records it once the problem above is resolved"
+    )
     assert not any("If none follow" in line for line in why_lines(report))
 
 

@@ -27,7 +27,7 @@ def make_event(reporter: str, reason: str, message: str, at: float = NOW - 101, 
     return {"type": "Normal", "reportingComponent": reporter, **told, **more}
 
 
-def test_pods_are_asked_about_that_a_client_evicted() -> None:
+def test_events_are_read_for_client_evicted_pods() -> None:
     assert list_evicted(look("evicted-by-client", "evicted-by-client")) == (POD,)
     assert list_evicted(look("evicted", "pod-deleted")) == ()
     assert list_evicted(look("evicted-by-client", phase=FAILED)) == ()
@@ -64,5 +64,5 @@ def test_program_that_tells_of_its_eviction_is_named(event: dict[str, Any], word
     ],
     ids=["kubelet", "Kubernetes", "long ago", "of something else", "nobody"],
 )
-def test_other_events_name_nobody(event: dict[str, Any]) -> None:
+def test_other_events_name_no_evictor(event: dict[str, Any]) -> None:
     assert not list(find_evictors(look("evicted-by-client"), [(event,), Unreadable("events", "forbidden")]))

@@ -45,10 +45,10 @@ def look(report: Report, *others: dict[str, Any]) -> list[str]:
 def test_pods_that_mount_the_claim_of_a_lost_file_are_named() -> None:
     report = fail(600)
     (words,) = look(report, make_user("tidy-1-x", "exp1-ckpt"), make_user("other", "else"))
-    assert words.startswith("What is missing lies in the claim exp1-ckpt, and the program had made steps before")
+    assert words.startswith("The missing or damaged file belongs to the claim exp1-ckpt. The program had already")
     assert "mount it: pod tidy-1-x (of Job tidy-1, since 2027-01-15 07:59:00 UTC). Check whether" in words
     (alone,) = look(report)
-    assert alone.endswith("Look for jobs and people that clean up there.")
+    assert alone.endswith("Check for Jobs or users that clean up there.")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_lost_file_comes_before_the_general_advice() -> None:
     assert loses_files(report)
     (lead,) = look(report)
     (advice,) = (each for each in why_lines(replace(report, leads=(lead,))) if each.startswith("What to do next"))
-    assert advice.startswith(f"What to do next: {lead} Otherwise: The error names it.")
+    assert advice.startswith(f"What to do next: {lead} If that is not the cause: The error names it.")
 
 
 @pytest.mark.parametrize(("step_at", "is_told"), [(NOW - 90, True), (NOW - 10, False)])

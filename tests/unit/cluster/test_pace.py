@@ -41,7 +41,7 @@ def test_pace_is_that_of_the_last_minute_or_two(state: RunState, pace: float) ->
     assert find_pace(state) == pytest.approx(pace)
 
 
-def test_slow_steps_are_told_with_their_begin() -> None:
+def test_slowdown_shows_when_it_began() -> None:
     state = run_at((70, 0.25), (70, 0.25), (70, 0.3), (63, 9), (63, 9), rest=(30, 3))
     found = find_slowdown(state)
     assert found is not None

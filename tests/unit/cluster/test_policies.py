@@ -215,7 +215,7 @@ def test_policy_with_several_limits_is_one_note() -> None:
     assert "(Egress) and does not admit their traffic" in found[1]
     (quiet,) = find_foreign_policies(REPORT, seen, (other,))
     assert "to each other or to the cluster's DNS; it also selects the run controller" in quiet
-    assert "must admit the pods of this release, and the DNS to them; and the API server" in quiet
+    assert "must admit traffic between the pods of this release, and from them to DNS; and the API server" in quiet
     shown = describe_report(explain_by_policies(report, seen, (deny,)))
     assert shown["blockade"].startswith("The NetworkPolicy baseline keeps the pods from the cluster's DNS")
     assert describe_report(report)["blockade"] is None

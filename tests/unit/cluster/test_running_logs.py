@@ -35,7 +35,7 @@ def test_thread_that_died_is_named_while_steps_come() -> None:
     assert words.startswith("a thread of worker-0 has died, and its program continues without it: ")
     assert f"{ERROR} (Thread-1 (save), 00:04:00 UTC)" in words
     assert "saving checkpoints" in words
-    assert "Free space where it writes (claim results, /tmp), which alone" in words
+    assert "Free space where it writes (claim results, /tmp), then restart" in words
 
 
 def test_lines_of_others_stand_within_a_traceback() -> None:
@@ -67,7 +67,7 @@ def test_same_thread_error_in_many_pods_is_told_once() -> None:
     logs = [log(*HEAD, ERROR, *STEPS, label=f"worker-{index}") for index in range(3)]
     (words,) = describe_dead_threads(logs, {})
     assert words.startswith(
-        "threads of worker-0, worker-1, worker-2 have died, and their programs continue without it: "
+        "threads of worker-0, worker-1, worker-2 have died, and their programs continue without them: "
     )
 
 

@@ -261,7 +261,7 @@ def test_pace_of_a_run_is_told_with_what_shows_its_limits() -> None:
     progress = Progress(at=NOW - 5, step=126)
     report = Report(TrainingKey("a", "exp", "m"), NOW, RUNNING, "record", progress=progress, seconds_per_step=2.84)
     words = (
-        "Its steps take about 2.8 s each. If that is slow: trainchart top exp -n a shows which pod is at its CPU limit."
+        "Its steps take about 2.8 s each. If that is slow: trainchart top exp -n a shows how much CPU each pod uses."
     )
     assert words in why_lines(report)
     assert words not in why_lines(dataclasses.replace(report, origin=LOCAL))
@@ -269,13 +269,13 @@ def test_pace_of_a_run_is_told_with_what_shows_its_limits() -> None:
     assert "Its steps took about 2.8 s each before. If none follow: trainchart logs exp -n a" in later
 
 
-def test_slow_steps_are_told_with_what_they_took_before() -> None:
+def test_slowdown_shows_the_earlier_pace() -> None:
     report = Report(TrainingKey("a", "exp", "m"), NOW, RUNNING, "record", progress=Progress(at=NOW - 5, step=126))
     report = dataclasses.replace(report, seconds_per_step=9.12, slowdown=Slowdown(NOW - 300, 0.25))
-    words = f"steps take about 9.1 s each since {describe_time(NOW - 300)}, 0.25 s before"
-    assert why_lines(report)[2] == "Nothing has failed. It is far slower than before."
+    words = f"steps have taken about 9.1 s each since {describe_time(NOW - 300)}, up from 0.25 s"
+    assert why_lines(report)[2] == "Nothing has failed. Steps are far slower than before."
     (line,) = (line for line in why_lines(report) if line.startswith(f"Its {words}"))
-    assert "waits for data, storage, a service or another task: trainchart top exp -n a shows" in line
+    assert "waits for data, storage, a service or another task. trainchart top exp -n a shows" in line
     assert f"  {words}: trainchart why exp -n a says what to look at" in status_lines(report)
     assert list_lines([report])[1].endswith(f"  {words}")
     assert describe_report(report)["slowdown"] == {"since": NOW - 300, "usual": 0.25}

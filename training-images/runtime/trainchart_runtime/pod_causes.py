@@ -264,16 +264,17 @@ EVICTED = Cause(
     "evicted",
     "The pod was evicted from its node.",
     "If the message says that it exceeded its limit, raise tmpSize, ephemeralStorageLimit or the volume's sizeLimit, "
-    "or let the program write less. Otherwise, the node was short of memory or disk, or was shut down: kubectl "
-    "describe node NODE shows which.",
+    "or let the program write less. Otherwise, the node ran short of memory, disk or PIDs, or was shut down. "
+    "The message says which; kubectl describe node NODE may show more.",
     RESTART_RECREATED,
 )
 EVICTED_BY_TAINT = Cause(
     "evicted-by-taint",
-    "A NoExecute taint of its node evicted the pod.",
-    "kubectl describe node NODE shows the node's taints and conditions. Kubernetes sets such a taint while a node is "
-    "not ready, and removes it once its kubelet, container runtime and network work again. One that an administrator "
-    "set stays: move the pods to other nodes (nodeSelector, affinity), or let them tolerate it (tolerations).",
+    "A NoExecute taint on its node evicted the pod.",
+    "kubectl describe node NODE shows the node's taints and conditions. Kubernetes adds such a taint while a node is "
+    "not ready, and removes it once the node's kubelet, container runtime and network work again. A taint that an "
+    "administrator added stays until it is removed: move the pods to other nodes (nodeSelector, affinity), or let them "
+    "tolerate it (tolerations).",
     RESTART_RECREATED,
 )
 EVICTED_BY_CLIENT = Cause(

@@ -27,7 +27,7 @@ CPU_THROTTLED = Cause(
     "cpu-throttled",
     "The CPU limit of a container is so low that the kernel stops its program most of the time.",
     "Raise roles.ROLE.cpuLimit, or roles.ROLE.cpu where that is empty, with helm upgrade: loading TensorFlow alone "
-    "takes several seconds of a whole CPU. That does not help if the limit is not the one in your values: then a "
+    "takes several seconds of a whole CPU. If the limit differs from your values, raising it does not help: a "
     "policy, a webhook or an autoscaler set it, and its owner must exempt these pods.",
     RESTART_GOES_ON,
 )

@@ -107,7 +107,7 @@ def _configure(api: RestApi, settings: Settings) -> uvicorn.Config:
 
 
 def _count_connections() -> int:
-    """Return how many REST may hold: half of the files that may be open, as many of them as the process may have."""
+    """Return how many REST connections are allowed: half of the open-file limit, which is raised to its maximum."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         # Container runtimes set 1024, for programs that use select.

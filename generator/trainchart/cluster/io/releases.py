@@ -75,7 +75,7 @@ def read_events(api: KubernetesApi, namespace: str) -> Objects:
 
 
 def read_events_about(api: KubernetesApi, namespace: str, pod: str) -> Objects:
-    """Return what was told about the pods of this name, not only warnings."""
+    """Return all Events about a pod, not only warnings."""
     return drop_damaged(_list(api, kubernetes_api.EVENTS, namespace, "", fields=f"involvedObject.name={pod}"))
 
 

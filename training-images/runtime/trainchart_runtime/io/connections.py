@@ -1,4 +1,4 @@
-"""Time limits of a server's connections, so that clients who send or read nothing keep no others out.
+"""Time limits of a server's connections, so that clients that send or read nothing cannot block others.
 
 For uvicorn's protocols, which limit only the silence after an answer: a class that inherits from TimedConnection and
 from one of them. Answers themselves, event streams too, have no limit as long as the client reads them.
@@ -14,7 +14,7 @@ class ConnectionLimits(NamedTuple):
     """What one client, and all together, may hold."""
 
     connections: int
-    """Beyond, the one that has made the server wait for longest ends for a new one."""
+    """Above this, a new connection replaces the one that has kept the server waiting longest."""
     head_seconds: float = 10.0
     """From the connection, or the last answer, to the end of a request's headers."""
     body_seconds: float = 30.0
@@ -71,7 +71,7 @@ class TimedConnection(asyncio.Protocol):
         self._watch()
 
     def on_response_complete(self) -> None:
-        """Note that an answer is complete, and perhaps still to be sent."""
+        """Note that an answer is complete, although it may not be sent yet."""
         super().on_response_complete()  # type: ignore[misc]
         self._watch()
 

@@ -60,7 +60,7 @@ def note_progress(
 
 
 def name_program(uid: str, attempt: int) -> str:
-    """Return what tells the program of one start from that of another: the pod's uid and how often it was started."""
+    """Return an id for one start of the program: the pod's uid and the attempt."""
     return f"{uid[:8]}-{attempt}"
 
 
