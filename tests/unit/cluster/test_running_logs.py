@@ -47,7 +47,7 @@ def test_lines_of_others_stand_within_a_traceback() -> None:
 def test_process_of_multiprocessing_that_died_is_named() -> None:
     (words,) = describe_dead_threads([log("Process loader-3:", *HEAD[1:], "KeyError: 'image'", *STEPS)], {})
     assert words.startswith("a process of worker-0 has died, and its program continues without it: KeyError: 'image'")
-    assert words.endswith("Fix the error, and let the program end when a process fails")
+    assert words.endswith("Fix the error. Also let the program exit when a process fails")
 
 
 @pytest.mark.parametrize(
