@@ -7,10 +7,14 @@ import json
 import unicodedata
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trainchart.cli.output import dump_json, spell_out
+from trainchart.actions import plan
+from trainchart.cli.explain import explain
+from trainchart.cli.output import dump_json, print_error, print_lines, spell_out
+from trainchart.errors import ToolError
 from trainchart.reports.text import clean_lines
 from trainchart_runtime.log_text import clean, visible_line
 
@@ -70,3 +74,31 @@ def test_commands_print_in_one_way() -> None:
     ]
     assert {name for name, _ in found} <= {"output.py", "logs.py"}, found
     assert [name for name, _ in found].count("logs.py") == 1
+
+
+def test_a_line_break_makes_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    print_lines(["a\nforged", "b"])
+    assert capsys.readouterr().out == "a\\nforged\nb\n"
+
+
+def test_a_key_with_a_line_break_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = plan.Explanation("annotations.a\nforged", "x", None, ())
+    monkeypatch.setattr(plan, "explain_key", lambda *_: [found])
+    explain("mnist", "")
+    assert capsys.readouterr().out == 'annotations.a\\nforged = "x"  # empty by default\n'
+
+
+def test_an_error_forges_no_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    print_error(ToolError("a\nhint: forged", hint="b\nerror: forged"))
+    assert capsys.readouterr().err == "error: a\n  hint: forged\nhint: b\n  error: forged\n"
+
+
+@pytest.mark.parametrize("command", ["compare", "diff", "explain", "serve", "top", "upgrade"])
+def test_commands_keep_each_line_one_line(command: str) -> None:
+    calls = [
+        node for node in ast.walk(ast.parse((COMMANDS / f"{command}.py").read_text())) if isinstance(node, ast.Call)
+    ]
+    joined = [ast.unparse(call) for call in calls if ast.unparse(call).startswith("print_line('\\n'.join(")]
+    assert not joined

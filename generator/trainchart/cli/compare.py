@@ -10,7 +10,7 @@ import typer
 
 from trainchart.cli import complete
 from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ColorOption, ContextOption, NamespaceOption, RunsOption
-from trainchart.cli.output import Format, FormatOption, find_width, print_json, print_line, spell_out
+from trainchart.cli.output import Format, FormatOption, find_width, print_json, print_lines, spell_line
 
 if TYPE_CHECKING:
     from trainchart.reports.comparison_text import Line
@@ -76,11 +76,11 @@ def _compare(
 
 def _print(lines: Sequence[Line], *, is_coloured: bool) -> None:
     if not is_coloured or os.environ.get("NO_COLOR"):  # rich would still write in bold
-        print_line("\n".join("".join(span.text for span in line) for line in lines))
+        print_lines("".join(span.text for span in line) for line in lines)
         return
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
     for line in lines:
-        console.print(Text.assemble(*((spell_out(span.text), _STYLES.get(span.style, "")) for span in line)))
+        console.print(Text.assemble(*((spell_line(span.text), _STYLES.get(span.style, "")) for span in line)))

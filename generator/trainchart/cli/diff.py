@@ -11,7 +11,7 @@ import typer
 
 from trainchart.cli import complete
 from trainchart.cli.options import ContextOption, NamespaceOption
-from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note, spell_out
+from trainchart.cli.output import Format, FormatOption, print_json, print_lines, print_note, spell_line
 from trainchart.cli.publish import PlainHttpOption
 
 if TYPE_CHECKING:
@@ -113,16 +113,11 @@ def _print(found: Difference) -> None:
     from rich.text import Text
 
     if os.environ.get("NO_COLOR"):  # rich would still write in bold
-        print_line("\n".join(_spell(line) for line, _ in _lines(found)))
+        print_lines(line for line, _ in _lines(found))
         return
     console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
     for line, style in _lines(found):
-        console.print(Text(_spell(line), style=style))
-
-
-def _spell(line: str) -> str:
-    # A name with a line break must not look like another change.
-    return spell_out(line).replace("\n", "\\n")
+        console.print(Text(spell_line(line), style=style))
 
 
 def _lines(found: Difference) -> Iterator[tuple[str, str]]:

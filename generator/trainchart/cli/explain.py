@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.output import Format, FormatOption, print_json, print_line
+from trainchart.cli.output import Format, FormatOption, print_json, print_lines
 
 
 def register(app: typer.Typer) -> None:
@@ -42,10 +42,10 @@ def explain(
         return
     for explanation in found:
         where = f"{explanation.origin} ({explanation.origin.layer})" if explanation.origin else "empty by default"
-        print_line(f"{explanation.key} = {_dump(explanation.value)}  # {where}")
+        print_lines([f"{explanation.key} = {_dump(explanation.value)}  # {where}"])
         for setting in explanation.overridden:
             verb = "adds to" if setting.extended else "overrides"
-            print_line(f"  {verb} {_dump(setting.value)}  # {setting.origin} ({setting.origin.layer})")
+            print_lines([f"  {verb} {_dump(setting.value)}  # {setting.origin} ({setting.origin.layer})"])
 
 
 def _dump(value: Any) -> str:

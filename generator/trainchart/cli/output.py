@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import unicodedata
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -59,6 +60,16 @@ def _is_harmless(char: str) -> bool:
     return char.isprintable() or char in "\n\t" or unicodedata.category(char) == "Zs"
 
 
+def spell_line(line: str) -> str:
+    """Return a line with its control characters and line breaks spelled out: a name must not look like more lines."""
+    return spell_out(line).replace("\n", "\\n")
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print a result to stdout, each line as `spell_line` has it."""
+    print("\n".join(map(spell_line, lines)))
+
+
 def print_line(text: str, *, end: str = "\n", flush: bool = False) -> None:
     """Print a result to stdout, with control characters spelled out."""
     print(spell_out(text), end=end, flush=flush)
@@ -106,8 +117,13 @@ def print_error(error: TrainchartError) -> None:
         }
         print(dump_json(body), file=sys.stderr)
         return
-    lines = [f"error: {error.message}"]
+    lines = [f"error: {_indent(error.message)}"]
     lines += [f"  {line}" for problem in error.problems for line in str(problem).splitlines()]
     if error.hint:
-        lines.append(f"hint: {error.hint}")
+        lines.append(f"hint: {_indent(error.hint)}")
     print(spell_out("\n".join(lines)), file=sys.stderr)
+
+
+def _indent(text: str) -> str:
+    # What others have written, such as a name, must not look like a hint or another error.
+    return text.replace("\n", "\n  ")

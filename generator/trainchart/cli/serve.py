@@ -11,7 +11,7 @@ import typer
 
 from trainchart.cli import complete
 from trainchart.cli.options import DEFAULT_RUNS_FOLDER, RunsOption
-from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
+from trainchart.cli.output import Format, FormatOption, print_json, print_lines, print_note
 
 if TYPE_CHECKING:
     from trainchart.actions.serve import ReadyServer
@@ -116,7 +116,7 @@ class _Display:
         if self._output is Format.json:
             print_json(_describe(ready))
         else:
-            print_line("\n".join(_introduce(ready)))
+            print_lines(_introduce(ready))
         sys.stdout.flush()
 
 

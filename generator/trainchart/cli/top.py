@@ -8,7 +8,7 @@ import typer
 
 from trainchart.cli import complete
 from trainchart.cli.options import ContextOption, NamespaceOption
-from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
+from trainchart.cli.output import Format, FormatOption, print_json, print_lines, print_note
 
 _EXAMPLES = """
 Examples:
@@ -62,4 +62,4 @@ def _top(
         if not report.notes:
             print_note("no training pods" if everywhere or releases else "no training pods here; try -A")
     else:
-        print_line("\n".join(top_lines(report, with_namespace=everywhere)))
+        print_lines(top_lines(report, with_namespace=everywhere))

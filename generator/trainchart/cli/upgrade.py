@@ -9,7 +9,7 @@ import typer
 
 from trainchart.cli.generate import ChartsOption, ModelsArgument, OverwriteOption
 from trainchart.cli.options import ContextOption, NamespaceOption
-from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
+from trainchart.cli.output import Format, FormatOption, print_json, print_lines, print_note
 from trainchart.cli.upgrade_display import describe_upgrade, upgrade_lines
 from trainchart.errors import ChecksFailed, UsageError
 
@@ -71,7 +71,7 @@ def upgrade(
     if format_ is Format.json:
         print_json(describe_upgrade(found, releases))
     else:
-        print_line("\n".join(upgrade_lines(found, releases)))
+        print_lines(upgrade_lines(found, releases))
     if found.is_needed and check:
         raise ChecksFailed("charts are not up to date", hint="run: trainchart upgrade")
     if found.is_needed:
