@@ -380,6 +380,8 @@ def _explain_phase(report: Report) -> str:
     if advise_repeated(report):
         return "It continues, but the same failure keeps recurring: see the deaths below."
     slower = " Steps are far slower than before." if report.slowdown else ""
+    if report.setbacks:
+        return f"It continues, but has lost steps that were not saved: see below.{slower}"
     if report.incidents:
         return f"It continues; the failures so far were handled.{slower}"
     return f"Nothing has failed.{slower}"

@@ -207,6 +207,7 @@ def test_lost_steps_and_a_grace_period_too_short_are_told() -> None:
     words = "merlin-word2vec-chief-0 was started again and continued from step 120 or earlier, though it had reported"
     assert f"{words} step 706: at least 586 steps were lost." in text
     assert "  trainchart checkpoints list merlin -n heath shows which steps are saved." in text
+    assert "\nIt continues, but has lost steps that were not saved: see below.\n" in text
     assert "If it handles SIGTERM, roles.chief.stopGraceSeconds is too short: raise it, or let the program" in text
     assert "If not, let it save and exit on SIGTERM" in text
     assert "stopGrace" not in tell(Progress(700, at=NOW), Setback(NOW - 60, 2, "merlin-word2vec-chief-0", 706, 120))
