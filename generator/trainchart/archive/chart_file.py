@@ -124,10 +124,16 @@ def _read_unambiguous(files: Mapping[str, bytes], name: str) -> tuple[str, dict[
 
 
 def stamp_chart_file(chart: ChartFile, annotations: Mapping[str, str]) -> str:
-    """Return the text of Chart.yaml with exactly `annotations` as its build annotations."""
+    """Return the text of Chart.yaml with exactly `annotations` as its build annotations.
+
+    Raises ToolError where its own annotations are not keys with values.
+    """
     wanted = chart.plain_data
+    own = wanted.get("annotations") or {}
+    if not isinstance(own, Mapping):
+        raise ToolError(f"{CHART_FILE}: annotations is {own!r:.100}", hint="write keys with their values, such as a: b")
     if annotations:
-        wanted["annotations"] = {**annotations, **wanted.get("annotations", {})}
+        wanted["annotations"] = {**annotations, **own}
     text = _edit_lines(chart.text, annotations)
     try:
         if parse_mapping(text) == wanted:

@@ -203,3 +203,17 @@ def test_helm_prefers_what_requirements_say(tmp_path: Path) -> None:
     packed_by_helm = helm_python.package(tmp_path, destination=tmp_path / "out")
     assert Path(packed_by_helm).name == "mnist-9.9.9.tgz"
     assert pack_chart(FILES | {"requirements.yaml": b"dependencies: []\n"}, BUILD).filename.endswith("build.5.tgz")
+
+
+@pytest.mark.parametrize("own", ["text", "[a: b]", "3", "true"])
+def test_annotations_of_another_kind_are_refused(own: str) -> None:
+    chart = parse_chart_file({"Chart.yaml": f"name: a\nversion: 1.0.0\nannotations: {own}\n".encode()})
+    with pytest.raises(ToolError, match=r"Chart.yaml: annotations is "):
+        stamp_chart_file(chart, {"trainchart/content-sha256": "new"})
+
+
+@pytest.mark.parametrize("own", ["", "null", "~", "{}"])
+def test_empty_annotations_are_filled(own: str) -> None:
+    chart = parse_chart_file({"Chart.yaml": f"name: a\nversion: 1.0.0\nannotations: {own}\n".encode()})
+    stamped = stamp_chart_file(chart, {"trainchart/content-sha256": "new"})
+    assert parse_mapping(stamped)["annotations"] == {"trainchart/content-sha256": "new"}
