@@ -15,7 +15,7 @@
     * RepositoryUnreachable: no answer, so nothing is known
     * VersionConflict: the version is published with different content
     * ImageNotFound: an image that the chart names is not in its registry
-    * ImageConflict: the tag of an image points to another digest than the chart's
+    * ImageConflict: the tag of an image points to a different digest from the chart's
   * ClusterError (9): the Kubernetes API answered with an error, or what it holds makes no sense
     * NotFound: the API answered, and it is not there
     * Unauthorized: the API does not know who asks

@@ -28,7 +28,7 @@ def parse_json(
         raise ValueError("it is nested too deeply") from error
     except ValueError as error:
         if "set_int_max_str_digits" in str(error):
-            raise ValueError("it holds a number of too many digits") from error
+            raise ValueError("it contains a number with too many digits") from error
         raise
 
 

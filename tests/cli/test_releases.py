@@ -217,7 +217,7 @@ def test_why_names_the_policy_that_keeps_pods_apart(api: SmallApi, tmp_path: Pat
     api.objects["networkpolicies"] = [{"metadata": metadata, "spec": spec}]
     assert "note: the NetworkPolicy egress-baseline, " in run_to(api, tmp_path, "why", "exp1").stdout
     api.refused = {"networkpolicies": 403}
-    assert "could not find out networkpolicies (forbidden)" in run_to(api, tmp_path, "why", "exp1").stdout
+    assert "could not read networkpolicies (forbidden)" in run_to(api, tmp_path, "why", "exp1").stdout
     progress["at"] = time.time()
     api.objects["configmaps"] = [make_record(make_state("Running", progress=progress))]
     api.requests.clear()
@@ -283,7 +283,7 @@ def test_why_knows_claims_of_one_static_volume(api: SmallApi, tmp_path: Path) ->
     ]
     assert "exp2-mnist-chief-0 writes to NFS server nas/export as well" in run_to(api, tmp_path, "why", "exp1").stdout
     api.refused = {"persistentvolumes": 403}
-    assert "could not find out persistentvolumes (forbidden)" in run_to(api, tmp_path, "why", "exp1").stdout
+    assert "could not read persistentvolumes (forbidden)" in run_to(api, tmp_path, "why", "exp1").stdout
     api.objects["pods"] = share_folder("team-a", "exp2-mnist-checkpoints")
     assert "persistentvolumes" not in run_to(api, tmp_path, "why", "exp1").stdout
 
@@ -410,7 +410,7 @@ def test_what_is_hidden_is_said_and_the_rest_is_shown(api: SmallApi, tmp_path: P
     api.refused = {"configmaps": 403, "events": 403}
     done = run_to(api, tmp_path, "status", "exp1")
     assert done.returncode == 0
-    assert "note: could not find out configmaps (forbidden)" in done.stdout
+    assert "note: could not read configmaps (forbidden)" in done.stdout
     assert "chief-0" in done.stdout
 
 
@@ -626,7 +626,7 @@ def test_why_names_the_autoscaler_that_deletes_pods(api: SmallApi, tmp_path: Pat
     assert "Find out who or what keeps deleting it" not in why
     api.refused = {"horizontalpodautoscalers": 403}
     why = run_to(api, tmp_path, "why", "exp1").stdout
-    assert "could not find out horizontalpodautoscalers (forbidden)" in why
+    assert "could not read horizontalpodautoscalers (forbidden)" in why
     assert "Find out who or what keeps deleting it" in why
 
 

@@ -155,7 +155,7 @@ def test_top_says_what_a_user_may_not_list(api: SmallApi, tmp_path: Path) -> Non
     api.refused["pods"] = 403
     done = run_to(api, tmp_path, "top")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == "note: exp1/mnist: could not find out pods (forbidden)\n"
+    assert done.stderr == "note: exp1/mnist: could not read pods (forbidden)\n"
 
 
 def test_top_says_why_gpu_use_is_missing(api: SmallApi, told: dict[str, Any], tmp_path: Path) -> None:

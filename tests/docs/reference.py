@@ -29,6 +29,7 @@ from trainchart_runtime.cause import (
     RESTART_IN_PLACE,
     RESTART_IN_PLACE_PEER,
     RESTART_NEVER,
+    RESTART_QUEUED,
     RESTART_RECREATED,
     RESTART_WAITED_FOR,
 )
@@ -310,6 +311,7 @@ _RESTARTS = {
     RESTART_NEVER: "not restarted",
     RESTART_RECREATED: "the pod is recreated; not a failure of the program",
     RESTART_GOES_ON: "the run continues",
+    RESTART_QUEUED: "the run waits in its queue; no deadline runs",
     RESTART_WAITED_FOR: "the run waits for the pod, until `run.startDeadline`",
 }
 

@@ -64,7 +64,7 @@ def test_references_are_not_followed_on_and_on() -> None:
 
 
 def test_a_number_of_thousands_of_digits_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^it holds a number of too many digits$"):
+    with pytest.raises(ValueError, match=r"^it contains a number with too many digits$"):
         parse_json(b"[" + b"9" * 5000 + b"]")
 
 

@@ -101,7 +101,8 @@ def _require_text(key: str, value: object, what: str, place: str = "") -> str:
         raise ToolError(f"{what} is missing", hint=f"write {key}: TEXT")
     if not isinstance(value, str):
         raise ToolError(
-            f"{what} {value!r}{place} is not a text: Helm makes another one of it", hint=f'write {key}: "TEXT"'
+            f"{what} {value!r}{place} is not a string: Helm would read it as a different value",
+            hint=f'write {key}: "TEXT"',
         )
     # Helm drops some characters, and which ones depends on the version of Unicode.
     if not value.isascii() or not value.isprintable():

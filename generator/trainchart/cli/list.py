@@ -35,7 +35,7 @@ def _list(
 
     The cluster is left out if no kubeconfig names one and none of --all-namespaces, --namespace and --context is given;
     the local runs are left out with --namespace or --context. Runs that hold the most GPUs come first. Local runs have
-    their own table: how far each got, its last loss and metric of quality, and what was set with --set or a values
+    their own table: how far each got, its last loss and quality metric, and what was set with --set or a values
     file. A question mark means that the value is not known.
     """
     from trainchart.actions.list import list_reports

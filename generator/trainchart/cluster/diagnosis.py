@@ -351,7 +351,7 @@ def _as_report(pod: TrainingPod, state: RunState | None) -> PodReport:
 
 def list_unknown(*every: Objects) -> list[str]:
     """Return which of the objects could not be listed, and why."""
-    return [f"could not find out {each.what} ({each.reason})" for each in every if isinstance(each, Unreadable)]
+    return [f"could not read {each.what} ({each.reason})" for each in every if isinstance(each, Unreadable)]
 
 
 def _list_damaged(seen: Snapshot) -> list[str]:

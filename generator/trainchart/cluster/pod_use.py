@@ -53,7 +53,7 @@ def parse_launcher_use(text: bytes) -> Use:
         raise ClusterError(f"its status cannot be read: {error}") from error
     use = document.get("use") if isinstance(document, dict) else None
     if not isinstance(use, dict):
-        raise ClusterError("its launcher is of an earlier version, which does not measure")
+        raise ClusterError("its launcher is from an earlier version, which does not report resource use")
     gpus = use.get("gpus")
     return Use(
         _bound(use.get("cpu"), _CPU_LIMIT),

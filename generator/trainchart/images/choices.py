@@ -41,7 +41,7 @@ def parse_platform(text: str) -> str:
     match = _PLATFORM.fullmatch(text.strip().lower())
     if not match:
         raise UsageError(
-            f"{text!r} is not a valid image platform", hint="one of Linux, such as linux/amd64 or linux/arm64"
+            f"{text!r} is not a valid image platform", hint="use a Linux platform, such as linux/amd64 or linux/arm64"
         )
     name = "/".join(part for part in match.groups() if part)
     return f"linux/{_ARCHITECTURES.get(name, name)}"

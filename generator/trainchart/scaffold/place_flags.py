@@ -25,8 +25,8 @@ _COUNT_NOT_FILLED = (
     "write the number into code.command"
 )
 _HOSTS_NOT_FILLED = (
-    "it takes a list of hosts, and the launcher fills them in as one text separated by commas: "
-    "let %s take one text, and split it at the commas"
+    "it takes a list of hosts, and the launcher fills them in as one comma-separated string: "
+    "let %s take one string, and split it at the commas"
 )
 _ALL_HOSTS_NOT_FILLED = (
     "it looks like a list of hosts, and the launcher has one for each role: let the program read PS_HOSTS and "

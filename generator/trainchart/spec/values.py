@@ -129,7 +129,7 @@ class Run(Section):
         str | int, JsonSchema({"type": ["string", "integer"], "pattern": RUN_ID_PATTERN, **EXACT, "minimum": 0})
     ]
     """Identity of the run. A pod of a run that has succeeded parks (stays idle) instead of training again, even if it
-    is recreated. If it is empty, success is remembered only as long as the pod exists."""
+    is recreated. If the id is empty, success is remembered only as long as the pod exists."""
     max_restarts: Count
     """How many times, per pod, a program that fails through its own fault is restarted."""
     start_deadline: Duration
@@ -218,7 +218,7 @@ class PodDisruptionBudget(Section):
     """Limits voluntary disruptions."""
 
     enabled: bool
-    """Whether to allow the eviction of at most one training pod at a time. It never blocks a drain."""
+    """Whether to limit evictions to one training pod at a time (a PodDisruptionBudget). It never blocks a drain."""
 
 
 class ServiceAccount(Section):

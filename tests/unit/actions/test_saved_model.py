@@ -53,9 +53,9 @@ def test_a_result_that_is_not_a_number_is_told(folder: Path) -> None:
         ("saved_model/SHA256SUMS", None, "the export has no SHA256SUMS"),
         ("saved_model/assets.extra/export.json", None, "the export has no export.json"),
         ("saved_model/assets.extra/export.json", "{", "export.json cannot be read"),
-        ("saved_model/assets.extra/export.json", '{"step": true}', "does not say of which step the export is"),
+        ("saved_model/assets.extra/export.json", '{"step": true}', "does not say which step the export is from"),
         ("evaluations.json", "{", "the evaluation of the export is not known: evaluations.json cannot be read"),
-        ("saved_model/assets.extra/export.json", "[]", "does not say of which step the export is"),
+        ("saved_model/assets.extra/export.json", "[]", "does not say which step the export is from"),
     ],
 )
 def test_an_export_that_does_not_say_what_it_is(folder: Path, path: str, text: str | None, words: str) -> None:

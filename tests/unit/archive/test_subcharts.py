@@ -88,8 +88,8 @@ def two_charts(first: str, second: str = "name: x") -> dict[str, bytes]:
 
 
 UNCERTAIN = {
-    "a truth value": (two_charts("name: yes", "name: 'true'"), "charts/a/Chart.yaml: the name True is not a text"),
-    "a number": (two_charts("name: 1.0", "name: '1'"), "charts/a/Chart.yaml: the name 1.0 is not a text"),
+    "a truth value": (two_charts("name: yes", "name: 'true'"), "charts/a/Chart.yaml: the name True is not a string"),
+    "a number": (two_charts("name: 1.0", "name: '1'"), "charts/a/Chart.yaml: the name 1.0 is not a string"),
     "another case": (two_charts("Name: x"), "charts/a/Chart.yaml: the key Name is name to Helm"),
     "another letter": (
         two_charts("name: x\ndependencieſ: [{name: y, alias: z}]"),
@@ -143,8 +143,8 @@ def test_subcharts_whose_names_are_uncertain_are_refused(files: dict[str, bytes]
 @pytest.mark.parametrize(
     ("dependency", "message"),
     [
-        ("{name: yes}", "Chart.yaml: the name True in dependencies is not a text"),
-        ("{name: x, alias: 1}", "Chart.yaml: the alias 1 in dependencies is not a text"),
+        ("{name: yes}", "Chart.yaml: the name True in dependencies is not a string"),
+        ("{name: x, alias: 1}", "Chart.yaml: the alias 1 in dependencies is not a string"),
         ('{name: "x\\u200b"}', r"Chart.yaml: the name 'x\\u200b' in dependencies is not"),
     ],
 )

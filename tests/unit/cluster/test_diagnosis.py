@@ -610,7 +610,7 @@ def test_a_pod_that_does_not_go_is_named(ago: float, is_told: bool) -> None:
 def test_what_may_not_be_read_is_a_gap_and_nothing_is_made_of_it(hidden: str) -> None:
     seen = {**CONTROLLED, "pods": [*make_pods(), make_controller_pod()], hidden: Unreadable(hidden, "forbidden")}
     report = look(**seen)
-    assert report.unknown == (f"could not find out {hidden} (forbidden)",)
+    assert report.unknown == (f"could not read {hidden} (forbidden)",)
     assert report.phase == "Running"
     assert not report.remarks
 
@@ -658,7 +658,7 @@ def test_a_run_that_is_over_is_not_guessed_at_without_its_record() -> None:
     hidden = Unreadable("configmaps", "forbidden")
     report = look(sets=make_sets(0), pods=[], jobs=[make_job("Failed")], records=hidden)
     assert (report.phase, report.remarks) == ("Unknown", ())
-    assert report.unknown == ("could not find out configmaps (forbidden)",)
+    assert report.unknown == ("could not read configmaps (forbidden)",)
 
 
 def test_reports_are_values() -> None:

@@ -72,12 +72,10 @@ def test_a_long_error_is_cut_with_a_mark() -> None:
 
 
 def test_a_list_shows_what_is_not_known_as_such() -> None:
-    report = Report(
-        TrainingKey("team-a", "exp1", "mnist"), NOW, "Unknown", "pods", unknown=("could not find out pods",)
-    )
+    report = Report(TrainingKey("team-a", "exp1", "mnist"), NOW, "Unknown", "pods", unknown=("could not read pods",))
     row = list_lines([report])[1]
     assert row.split()[:9] == ["team-a", "exp1", "mnist", "Unknown", "?", "?/0", "?", "-", "-"]
-    assert row.endswith("could not find out pods")
+    assert row.endswith("could not read pods")
 
 
 def test_list_has_the_beginnings_of_long_remarks() -> None:

@@ -331,7 +331,7 @@ def test_hosts_given_one_by_one_are_left_to_the_script(text: str) -> None:
     facts = read(text)
     assert (facts.references, facts.flags) == ({}, ())
     (note,) = facts.notes
-    assert note.endswith("as one text separated by commas: let --workers take one text, and split it at the commas")
+    assert note.endswith("as one comma-separated string: let --workers take one string, and split it at the commas")
 
 
 @pytest.mark.parametrize("action", ['"append"', '"extend", nargs="+"'])

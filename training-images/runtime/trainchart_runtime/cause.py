@@ -18,7 +18,8 @@ RESTART_RECREATED = "recreated"
 """The cluster took the pod away: Kubernetes recreates it, and this is not a failure of the program."""
 RESTART_WAITED_FOR = "waited-for"
 """The pod could not be started: Kubernetes goes on trying, and the run waits until its start deadline."""
-
+RESTART_QUEUED = "queued"
+"""The run waits in its queue, for which no deadline runs."""
 RESTART_GOES_ON = "goes-on"
 """Nothing has failed: the run goes on, and its users should know."""
 

@@ -195,8 +195,8 @@ MODULE_SHADOWED = Cause(
 NO_TERMINAL = Cause(
     "no-terminal",
     "The program waits for input from a terminal, which a pod does not have.",
-    "Remove the calls that ask: input(), or a breakpoint of the debugger (breakpoint(), pdb.set_trace()). Make a "
-    "hyperparameter of what the user has to decide.",
+    "Remove the calls that ask: input(), or a breakpoint of the debugger (breakpoint(), pdb.set_trace()). Turn what "
+    "the user has to decide into a hyperparameter.",
     RESTART_NEVER,
 )
 TENSORFLOW_1 = Cause(

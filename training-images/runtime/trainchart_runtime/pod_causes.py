@@ -5,7 +5,7 @@ Data only; pod_problems.py picks one. causes.py has those of programs, and the l
 
 from __future__ import annotations
 
-from trainchart_runtime.cause import RESTART_GOES_ON, RESTART_RECREATED, RESTART_WAITED_FOR, Cause
+from trainchart_runtime.cause import RESTART_GOES_ON, RESTART_QUEUED, RESTART_RECREATED, RESTART_WAITED_FOR, Cause
 
 UNSCHEDULABLE = Cause(
     "unschedulable",
@@ -46,7 +46,7 @@ QUEUED = Cause(
     "The run waits in its queue until there is quota for all of its pods.",
     "Wait, or free some quota: trainchart list -A shows which runs hold GPUs, and trainchart status how many runs are "
     "ahead of it, if your account may see that. run.queuePriorityClass moves it forward.",
-    RESTART_WAITED_FOR,
+    RESTART_QUEUED,
 )
 QUEUE_CLOSED = Cause(
     "queue-closed",
@@ -54,7 +54,7 @@ QUEUE_CLOSED = Cause(
     "kubectl get localqueues lists the queues of the namespace: name one in run.queue. If it is stopped, or its "
     "ClusterQueue is missing or inactive, ask the administrators of the queues: kubectl describe localqueue QUEUE. "
     'If a Workload was deactivated: kubectl patch workload NAME --type=merge -p \'{"spec":{"active":true}}\'.',
-    RESTART_WAITED_FOR,
+    RESTART_QUEUED,
 )
 QUEUE_UNUSABLE = Cause(
     "queue-unusable",
@@ -64,7 +64,7 @@ QUEUE_UNUSABLE = Cause(
     "clusterrole trainchart-queues --verb=get "
     "--resource=resourceflavors.kueue.x-k8s.io,workloadpriorityclasses.kueue.x-k8s.io && kubectl create "
     "clusterrolebinding trainchart-queues --clusterrole=trainchart-queues --group=system:serviceaccounts.",
-    RESTART_WAITED_FOR,
+    RESTART_QUEUED,
 )
 IMAGE_PULL = Cause(
     "image-pull",

@@ -12,7 +12,7 @@ NOT_A_NUMBER = Cause(
     "A number that the program reports, such as its loss, is NaN.",
     "The training has most likely diverged, and further steps are useless. Stop it, and start again from an earlier "
     "checkpoint with a smaller learning rate or clipped gradients; tf.debugging.enable_check_numerics names the "
-    "operation that produces the first NaN, such as a logarithm of 0, or an example that contains one.",
+    "operation that produces the first NaN. Common causes are a logarithm of 0, and an example that contains NaN.",
     RESTART_GOES_ON,
 )
 SLOW_TASK = Cause(

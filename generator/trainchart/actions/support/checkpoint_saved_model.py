@@ -37,7 +37,7 @@ def read_saved_model(folder: Path) -> SavedModel:
         raise ToolError(f"{export / RECORD_FILE} cannot be read: {error}", hint=_WHO) from error
     step = record.get("step") if isinstance(record, dict) else None
     if not isinstance(step, int) or isinstance(step, bool) or step < 0:
-        raise ToolError(f"{export / RECORD_FILE} does not say of which step the export is", hint=_WHO)
+        raise ToolError(f"{export / RECORD_FILE} does not say which step the export is from", hint=_WHO)
     problems: list[str] = []
     evaluations = read_evaluations(folder, problems)
     if problems:

@@ -67,7 +67,9 @@ def require_images(files: Mapping[str, bytes], rendering: Rendering, access: Ima
         raise ImageNotFound("an image of the chart is not in its registry", hint=_SKIP_HINT, problems=problems)
     if ImageState.other in states:
         hint = "write the digest that the tag points to, or another tag, into the model spec"
-        raise ImageConflict("an image's tag points to another digest than the chart's", hint=hint, problems=problems)
+        raise ImageConflict(
+            "an image's tag points to a different digest from the chart's", hint=hint, problems=problems
+        )
     require_known(answers, "log in, or run it again; to publish without knowing, pass --skip-image-check")
     return tuple(answer.pinned for answer in answers)
 

@@ -98,7 +98,7 @@ class ChartMuseumRepository:
     def _nonsense(self, what: str) -> PublishError:
         return PublishError(
             f"cannot {what}: {self._client.base} does not respond like ChartMuseum",
-            hint="a folder with an index.yaml has an address without chartmuseum+",
+            hint="if the repository is a folder with an index.yaml, leave out chartmuseum+",
         )
 
 

@@ -155,7 +155,7 @@ class Registry:
         if not answer.is_done and answer.status != 401:
             raise RepositoryNotFound(
                 f"there is no registry at {self.base} (it answers {answer.status})",
-                hint="check host and port; a repository with an index.yaml has an address with https://",
+                hint="check host and port; for a repository with an index.yaml, use its https:// address",
             )
 
     def ask(
