@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from trainchart.cluster.full_volumes import name_volume
 from trainchart.cluster.namespace_pods import describe_user
-from trainchart.cluster.snapshot import Object, Objects, Snapshot, items_of, listed, name_of, section
+from trainchart.cluster.pod_leads import find_training
+from trainchart.cluster.snapshot import Objects, Snapshot, listed, name_of, section
 from trainchart.reports.report import Report
-from trainchart_runtime.contract import TRAINING_CONTAINER
 from trainchart_runtime.data_causes import CHECKPOINT_DAMAGED, FILE_MISSING
 from trainchart_runtime.pod_problems import find_claims, parse_time
 from trainchart_runtime.run.judge import list_names
@@ -33,7 +33,7 @@ def describe_lost_files(report: Report, seen: Snapshot, pods: Objects) -> Iterat
     specs = {name_of(each): section(each, "spec", "template", "spec") for each in listed(seen.sets)}
     for pod, error in _find_errors(report)[-1:]:
         found = _CLAIM.search(
-            name_volume(error, spec := specs.get(pod.rpartition("-")[0], {}), _training(spec), pod, "")
+            name_volume(error, spec := specs.get(pod.rpartition("-")[0], {}), find_training(spec), pod, "")
         )
         if found is None:
             continue
@@ -66,7 +66,3 @@ def _find_errors(report: Report) -> list[tuple[str, str]]:
 def _has_set_back(report: Report, death: Incident) -> bool:
     """Say whether steps were lost when the program started again after a death."""
     return any(each.pod == death.pod and death.at <= each.at <= death.at + _START_SECONDS for each in report.setbacks)
-
-
-def _training(spec: Object) -> Object:
-    return next((each for each in items_of(spec, "containers") if each.get("name") == TRAINING_CONTAINER), {})

@@ -61,12 +61,7 @@ _NO_VARIABLE = re.compile(r"KeyError: '([A-Za-z_][A-Za-z0-9_]*)'")
 
 def needs_services(report: Report) -> bool:
     """Say whether the Services of the namespace may tell why a program gets no answer."""
-    return bool(
-        report.seems_to_hang
-        or report.step_pause > 0
-        or report.slowdown
-        or _list_causes(report).intersection(_OF_SERVICES)
-    )
+    return _is_waiting(report) or not _list_causes(report).isdisjoint(_OF_SERVICES)
 
 
 def find_leads(report: Report, seen: Snapshot) -> tuple[str, ...]:
@@ -121,7 +116,7 @@ def _name_host_port(report: Report, seen: Snapshot) -> Iterator[str]:
         return
     ports = {
         str(each.get("containerPort")): _PORT_SETTINGS[str(each.get("name"))]
-        for each in items_of(_find_training(spec), "ports")
+        for each in items_of(find_training(spec), "ports")
         if each.get("name") in _PORT_SETTINGS
     }
     named = [port for port in ports if re.search(rf"(?<!\d){port}(?!\d)", last.error)]
@@ -157,12 +152,13 @@ def _name_spared(report: Report) -> Iterator[str]:
 
 def _name_full_volume(spec: Object, report: Report) -> Iterator[str]:
     outcome = report.outcome
-    words = name_volume(outcome.error, spec, _find_training(spec), outcome.pod, outcome.node) if outcome else ""
+    words = name_volume(outcome.error, spec, find_training(spec), outcome.pod, outcome.node) if outcome else ""
     if words:
         yield words
 
 
-def _find_training(spec: Object) -> Object:
+def find_training(spec: Object) -> Object:
+    """Return the training container of a pod spec; an empty one where there is none."""
     return next((each for each in items_of(spec, "containers") if each.get("name") == TRAINING_CONTAINER), {})
 
 
@@ -180,7 +176,7 @@ def _read_given(container: Object) -> Iterator[tuple[str, str]]:
 
 def _name_secrets(spec: Object, error: str) -> Iterator[str]:
     """Yield from which Secrets the container takes variables and files, and what may be wrong with their values."""
-    container = _find_training(spec)
+    container = find_training(spec)
     found: dict[str, list[str]] = {}
     for entry in items_of(container, "env"):
         source = section(entry, "valueFrom", "secretKeyRef")
@@ -207,7 +203,7 @@ def _name_secrets(spec: Object, error: str) -> Iterator[str]:
 
 def _name_paths(spec: Object) -> Iterator[str]:
     """Yield which paths it is given that lie in no volume, or somewhere in one of data."""
-    container = _find_training(spec)
+    container = find_training(spec)
     mounts = {str(each.get("mountPath")).rstrip("/"): each.get("name") for each in items_of(container, "volumeMounts")}
     of_data = [path for path, name in mounts.items() if path not in _OWN_MOUNTS and name not in _RESULTS]
     found = []
@@ -263,7 +259,7 @@ def _read_addresses(spec: Object, seen: Snapshot) -> dict[str, str]:
     """Return the addresses that a container is given, and the variable or argument that does."""
     own = tuple(name_of(each) for each in listed(seen.sets))
     found: dict[str, str] = {}
-    for name, value in _read_given(_find_training(spec)):
+    for name, value in _read_given(find_training(spec)):
         for address in (*_URL.findall(value), *_HOST_AND_PORT.findall(value)):
             if not address.startswith(own):
                 found.setdefault(address, name)
@@ -273,7 +269,7 @@ def _read_addresses(spec: Object, seen: Snapshot) -> dict[str, str]:
 def _name_near_variable(spec: Object, error: str) -> Iterator[str]:
     """Yield which variable is given in the place of one that the program does not find."""
     wanted = _NO_VARIABLE.search(error)
-    given = [str(entry.get("name")) for entry in items_of(_find_training(spec), "env")]
+    given = [str(entry.get("name")) for entry in items_of(find_training(spec), "env")]
     if wanted and wanted[1] not in given:
         for name in difflib.get_close_matches(wanted[1], given, n=1, cutoff=0.8):
             yield f"The program looks for {wanted[1]}, but gets {name}: one of them may be a typo."
@@ -281,7 +277,7 @@ def _name_near_variable(spec: Object, error: str) -> Iterator[str]:
 
 def _name_proxies(spec: Object) -> Iterator[str]:
     """Yield which proxy the container is given, or may be: libraries send requests to it, those in the cluster too."""
-    container = _find_training(spec)
+    container = find_training(spec)
     found = [f"{name}={hide_logins(value, MASK)}" for name, value in _read_given(container) if _PROXY.fullmatch(name)]
     for entry in items_of(container, "envFrom"):
         for key, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):

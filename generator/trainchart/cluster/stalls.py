@@ -36,9 +36,9 @@ _DEFAULT_SCHEDULER = "default-scheduler"
 _CPU_LIMIT = "limits.cpu"
 """What makes a program slow that has not failed; where memory lacks, it fails."""
 _OF_KUBERNETES = ("kube-controller-manager", "kube-scheduler", "kubelet")
+"""Managers of fields that make and run pods, and change nothing about them."""
 _TOOLS = ("kubectl", "OpenAPI-Generator", "python-requests", "curl", "lens", "k9s")
 """What names of clients begin with that people and scripts use: they have no owner on the cluster."""
-"""Managers of fields that make and run pods, and change nothing about them."""
 _NAMES_SHOWN = 8
 _IGNORED_SECONDS = 30.0
 """A scheduler says after a moment that it finds no node."""
