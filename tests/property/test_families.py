@@ -14,7 +14,7 @@ from trainchart.errors import SpecError
 from trainchart.families.family import parse_family
 from trainchart.families.schemas import close_schema, require_values
 from trainchart.families.values import build_nodes, merge_values
-from trainchart.render.schema import render_family_schema
+from trainchart.render.schema import ApiDefinitions, render_family_schema
 from trainchart.render.values_yaml import render_values_yaml
 from trainchart.spec.chart import VALUES_KEY
 from trainchart.spec.document import parse_document
@@ -88,7 +88,7 @@ def test_values_fit_their_schema_or_are_refused(schemas: dict[str, Any], data: s
         ]
         family = parse_family(make_files(schemas), "any", "families/any", "pack p 1")
         values = merge_values(family.values, documents[:1], documents[1])
-        schema = render_family_schema("any", close_schema(family.values.tree[VALUES_KEY]), {})
+        schema = render_family_schema("any", close_schema(family.values.tree[VALUES_KEY]), ApiDefinitions({}))
         require_values(values, schema, family.title)
     except SpecError as error:
         assert all(problem.where.partition(":")[0] for problem in error.problems)

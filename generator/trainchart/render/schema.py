@@ -35,14 +35,29 @@ _REF = "#/$defs/"
 _KUBERNETES = "io.k8s."
 
 Schema = dict[str, Any]
+_dump_line = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def render_values_schema(plan: ChartPlan, kubernetes_definitions: Mapping[str, Any]) -> Schema:
-    """Return the JSON Schema of the plan's values.
+class ApiDefinitions:
+    """Schemas of the Kubernetes API by name (io.k8s.api.core.v1.Toleration ...), as charts take them over.
 
-    `kubernetes_definitions` holds the definitions of the Kubernetes API by name (io.k8s.api.core.v1.Toleration …);
-    only those that the values refer to are taken over.
+    Each is made once, however many charts need it. Shared, so no caller may change it.
     """
+
+    def __init__(self, definitions: Mapping[str, Any]) -> None:
+        self._definitions = definitions
+        self._made: dict[str, tuple[Schema, frozenset[str]]] = {}
+
+    def find(self, name: str) -> tuple[Schema, frozenset[str]]:
+        """Return a schema, and the names of those that it refers to. Raises KeyError."""
+        if name not in self._made:
+            schema = _tidy(self._definitions[name], drop=("description",))
+            self._made[name] = schema, frozenset(_references(schema))
+        return self._made[name]
+
+
+def render_values_schema(plan: ChartPlan, api: ApiDefinitions) -> Schema:
+    """Return the JSON Schema of the plan's values, with what they refer to of Kubernetes."""
     model = _model_schema(Values)
     properties = dict(model["properties"])
     definitions = {**model["$defs"], "VolumeSettings": _volume(plan, model["$defs"]["VolumeSettings"])}
@@ -57,18 +72,18 @@ def render_values_schema(plan: ChartPlan, kubernetes_definitions: Mapping[str, A
     properties["roles"] = _closed(properties["roles"], {role: _role(plan, role) for role in plan.roles})
     properties.update(SUBCHART_KEYS)
     schema = {key: value for key, value in model.items() if key != "$defs"} | {"properties": properties}
-    used = _reachable(schema, {**definitions, **kubernetes_definitions})
+    used = _reachable(schema, definitions, api)
     return {"$schema": DRAFT, "title": f"Values of the chart {plan.name}", **schema, "$defs": used}
 
 
-def render_family_schema(chart: str, values: Schema, kubernetes_definitions: Mapping[str, Any]) -> Schema:
+def render_family_schema(chart: str, values: Schema, api: ApiDefinitions) -> Schema:
     """Return the JSON Schema of a chart of a family; `values` is the family's, closed.
 
     Raises:
         KeyError: it names a definition that Kubernetes does not have.
     """
     schema: Schema = _tidy({**values, "properties": {**values["properties"], **SUBCHART_KEYS}})
-    used = _reachable(schema, kubernetes_definitions)
+    used = _reachable(schema, {}, api)
     definitions = {"$defs": used} if used else {}
     return {"$schema": DRAFT, "title": f"Values of the chart {chart}", **schema, **definitions}
 
@@ -135,16 +150,18 @@ def _closed(section: Schema, properties: Mapping[str, Schema], optional: Collect
     }
 
 
-def _reachable(schema: Schema, definitions: Mapping[str, Any]) -> Schema:
+def _reachable(schema: Schema, definitions: Mapping[str, Any], api: ApiDefinitions) -> Schema:
     """Return the definitions that `schema` needs, directly or through others, sorted by name."""
     found: Schema = {}
     waiting = sorted(set(_references(schema)))
     while waiting:
         name = waiting.pop()
         if name not in found:
-            definition = definitions[name]
-            found[name] = _tidy(definition, drop=("description",)) if name.startswith(_KUBERNETES) else definition
-            waiting += set(_references(found[name]))
+            if name.startswith(_KUBERNETES):
+                found[name], references = api.find(name)
+            else:
+                found[name], references = definitions[name], frozenset(_references(definitions[name]))
+            waiting += references
     return {name: found[name] for name in sorted(found)}
 
 
@@ -179,10 +196,6 @@ def _dump_lines(members: Mapping[str, str], indent: str) -> str:
     return "{\n" + ",\n".join(f"{indent} {_dump_line(key)}: {text}" for key, text in members.items()) + f"\n{indent}}}"
 
 
-def _dump_line(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
 def _references(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
         reference = node.get("$ref")
@@ -215,7 +228,7 @@ def _tidy(node: Any, drop: tuple[str, ...] = ()) -> Any:
     }
 
 
-def render_spec_schema(defaults: Mapping[str, Any], kubernetes_definitions: Mapping[str, Any]) -> Schema:
+def render_spec_schema(defaults: Mapping[str, Any], api: ApiDefinitions) -> Schema:
     """Return the JSON Schema of model specs as authors write them, below the built-in `defaults`.
 
     A key is required only where no default supplies it; a section with `enabled` may be given as a boolean.
@@ -237,7 +250,7 @@ def render_spec_schema(defaults: Mapping[str, Any], kubernetes_definitions: Mapp
         schema["properties"][section]["additionalProperties"] = {"anyOf": [entry, {"type": "null"}]}
     for node in [schema, *(node for name, node in definitions.items() if name not in _REQUIRED_AS_WRITTEN)]:
         node.setdefault("properties", {}).update(_list_appends(node.get("properties", {})))
-    used = _reachable(schema, {**definitions, **kubernetes_definitions})
+    used = _reachable(schema, definitions, api)
     return {"$schema": DRAFT, "title": "trainchart model spec", **schema, "$defs": used}
 
 

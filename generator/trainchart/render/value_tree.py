@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.spec.section import Section
@@ -28,6 +29,15 @@ class ValueNode:
     @property
     def key(self) -> str:
         return self.path[-1]
+
+
+class _Field(NamedTuple):
+    """What a section says of one of its fields."""
+
+    name: str
+    key: str
+    description: str
+    default: Any
 
 
 _FIRST = ("image", "hyperparameters", "roles", "volumes", "run", "command", "args")
@@ -69,26 +79,26 @@ def walk_leaves(nodes: tuple[ValueNode, ...]) -> Iterator[ValueNode]:
 def _nodes_of_section(
     section: Section, path: tuple[str, ...], descriptions: Mapping[tuple[str, ...], str]
 ) -> Iterator[ValueNode]:
-    for name in _field_order(type(section)):
-        field = type(section).model_fields[name]
-        below = (*path, field.alias or name)
-        value = getattr(section, name)
-        is_optional = (
-            bool(path)
-            and isinstance(section, EveryPodSettings)
-            and value == field.get_default(call_default_factory=True)
-        )
-        if is_optional and field.alias in POD_SETTINGS:
+    may_be_unset = bool(path) and isinstance(section, EveryPodSettings)
+    for field in _list_fields(type(section)):
+        value = getattr(section, field.name)
+        is_unset = may_be_unset and value == field.default
+        if is_unset and field.key in POD_SETTINGS:
             continue
         description = field.description or (type(value).__doc__ if isinstance(value, Section) else "") or ""
-        node = _node(value, below, " ".join(description.split()), descriptions)
-        yield dataclasses.replace(node, is_unset=True) if is_optional else node
+        node = _node(value, (*path, field.key), " ".join(description.split()), descriptions)
+        yield dataclasses.replace(node, is_unset=True) if is_unset else node
 
 
-def _field_order(section: type[Section]) -> Iterator[str]:
-    """Yield a section's own fields before those it inherits: what is special to it comes first."""
-    for cls in section.__mro__:
-        yield from (name for name in inspect.get_annotations(cls) if name in section.model_fields)
+@functools.cache
+def _list_fields(section: type[Section]) -> tuple[_Field, ...]:
+    """Return a section's own fields before those it inherits: what is special to it comes first."""
+    names = [name for cls in section.__mro__ for name in inspect.get_annotations(cls) if name in section.model_fields]
+    fields = [(name, section.model_fields[name]) for name in names]
+    return tuple(
+        _Field(name, field.alias or name, field.description or "", field.get_default(call_default_factory=True))
+        for name, field in fields
+    )
 
 
 def _node(

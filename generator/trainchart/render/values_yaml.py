@@ -49,10 +49,7 @@ def _lines(
     elif description and len(own) == 1 and len(own[0]) + len(description) + 4 <= _WIDTH:
         yield f"{own[0]}  # {description}"
     else:
-        prefix = f"{indent}# "
-        yield from textwrap.wrap(
-            description, _WIDTH, initial_indent=prefix, subsequent_indent=prefix, break_on_hyphens=False
-        )
+        yield from _wrap_comment(description, f"{indent}# ")
         yield from own
     above = {child.key: child for child in first.children} if first else {}
     for number, child in enumerate(node.children):
@@ -75,7 +72,14 @@ def _own_lines(node: ValueNode) -> list[str]:
     return [f"# {line}" for line in lines] if node.is_unset else lines
 
 
-@functools.cache
+@functools.lru_cache(4096)
+def _wrap_comment(text: str, prefix: str) -> tuple[str, ...]:
+    """Return the lines of a comment. Charts of one family have most of them in common."""
+    lines = textwrap.wrap(text, _WIDTH, initial_indent=prefix, subsequent_indent=prefix, break_on_hyphens=False)
+    return tuple(lines)
+
+
+@functools.lru_cache(4096)
 def _dump_leaf(key: str, value_json: str) -> str:
     """Return `key: value` as YAML. Most keys have the same default in every role and every chart."""
     return dump_mapping({key: json.loads(value_json)})

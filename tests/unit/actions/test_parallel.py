@@ -7,7 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+
+import pytest
 
 from trainchart.actions.support.parallel import map_parallel
 
@@ -26,6 +29,15 @@ import posixpath
 from trainchart.actions.support.parallel import map_parallel
 if __name__ == "__main__":
     print(list(map_parallel(posixpath.basename, ["/a", "/b", "/c"], are_many=True)))
+"""
+
+_ORDER = """
+import operator, threading, time
+from trainchart.actions.support.parallel import map_parallel
+if __name__ == "__main__":
+    for _ in range(THREADS):
+        threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+    print(list(map_parallel(operator.neg, range(30), are_many=True)))
 """
 
 
@@ -64,3 +76,40 @@ def test_an_interrupt_ends_all_processes_and_they_clean_up(tmp_path: Path) -> No
     assert errors.count("Traceback") == 1  # of this script, which does not catch the interrupt
     assert errors.endswith("KeyboardInterrupt\n")
     assert not list(made.iterdir())
+
+
+def test_no_process_outlives_a_killed_parent(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(_SLOW)
+    made = tmp_path / "made"
+    made.mkdir()
+    process = subprocess.Popen([sys.executable, "main.py"], cwd=tmp_path, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not list(made.glob("*/begun")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+    process.wait(timeout=60)
+    while list_session(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    left = list_session(process.pid)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left == []
+    assert not list(made.iterdir())  # they have cleaned up
+
+
+@pytest.mark.parametrize("threads", [0, 1], ids=["by fork", "anew"])
+def test_results_come_in_order(tmp_path: Path, threads: int) -> None:
+    (tmp_path / "main.py").write_text(f"THREADS = {threads}\n{_ORDER}")
+    done = subprocess.run([sys.executable, "main.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"{[-each for each in range(30)]}\n", done.stderr
+
+
+def list_session(session: int) -> list[int]:
+    """Return the processes of a session that have not ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, _, of = stat.read_text().rpartition(")")[2].split()[:4]
+            if int(of) == session and state != "Z":
+                found.append(int(stat.parent.name))
+    return found

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from trainchart.actions.support.hand_edits import find_edits, is_generated, list_differing_files
 from trainchart.actions.support.known_charts import GeneratedChart, hash_chart_inputs, remember_chart
 from trainchart.actions.support.models import LocatedModel, find_program, load_model, render_model
 from trainchart.actions.support.own_script import OwnCode, list_packages
+from trainchart.actions.support.parallel import map_parallel
 from trainchart.actions.support.project import name_from_here, name_model, project_of, require_in_project
 from trainchart.actions.support.specs import load_specs, render_spec
 from trainchart.archive.lock import WAIVER_FILE
@@ -41,6 +41,12 @@ _UNKEPT = "the volume checkpoints, which the spec does not have: what it saves i
 _UNKEPT_HINT = "add to the spec: volumes: {checkpoints: {size: 5Gi, mountPath: /checkpoints}}"
 
 
+_MANY = 20
+"""Charts; fewer are made sooner than other processes start."""
+_AT_ONCE = 10
+"""Charts that a process gets at once: it reads their packs and code folders once."""
+
+
 @dataclass(frozen=True)
 class PreparedChart:
     """A chart that was rendered and not written yet."""
@@ -52,9 +58,18 @@ class PreparedChart:
 
 
 def prepare_charts(
-    specs: tuple[Path, ...], charts: Path, texts: Mapping[Path, str] = MappingProxyType({})
+    specs: tuple[Path, ...], charts: Path, texts: Mapping[Path, str] | None = None
 ) -> list[PreparedChart]:
-    """Read, complete and render `specs`; `texts` are read in place of what is on disk."""
+    """Read, complete and render `specs`, many on all cores; `texts` are read in place of what is on disk."""
+    given = dict(texts or {})
+    if len(specs) <= _MANY:
+        return _prepare_some((specs, charts, given))
+    tasks = [(specs[start : start + _AT_ONCE], charts, given) for start in range(0, len(specs), _AT_ONCE)]
+    return [chart for some in map_parallel(_prepare_some, tasks, are_many=True) for chart in some]
+
+
+def _prepare_some(task: tuple[tuple[Path, ...], Path, Mapping[Path, str]]) -> list[PreparedChart]:
+    specs, charts, texts = task
     prepared = []
     # Models may share a large code folder.
     hash_folder = functools.cache(hash_listing)

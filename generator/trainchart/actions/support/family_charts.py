@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainchart.actions.support.models import add_lock
+from trainchart.actions.support.models import add_lock, read_api_definitions
 from trainchart.archive.lock import Source
 from trainchart.errors import Problem, SpecError
 from trainchart.families.family import Family, parse_family
@@ -101,7 +101,9 @@ def complete_chart(spec: Path, text: str, document: Document, packs: tuple[Pack,
             problems = tuple(find_default_problems(family.values, definitions))
             if problems:
                 raise SpecError(f"the values of family {family.title} are not valid", problems=problems)
-            schema = render_family_schema(chart.name, close_schema(family.values.tree[VALUES_KEY]), definitions)
+            schema = render_family_schema(
+                chart.name, close_schema(family.values.tree[VALUES_KEY]), read_api_definitions()
+            )
             require_values(values, schema, family.title)
             schema = narrow_family_schema(schema, values.tree, locks)
     except TookTooLong as error:

@@ -32,7 +32,7 @@ from trainchart.plan.misfits import require_fit
 from trainchart.plan.resolve import resolve
 from trainchart.render.chart import FAMILY, RenderedChart, render_chart
 from trainchart.render.narrow import narrow_files, narrow_schema
-from trainchart.render.schema import KUBERNETES_VERSION, Schema, render_values_schema
+from trainchart.render.schema import KUBERNETES_VERSION, ApiDefinitions, Schema, render_values_schema
 from trainchart.resources import read_builtin_defaults, read_family
 from trainchart.spec.document import Document, parse_document
 
@@ -129,8 +129,14 @@ def resolve_with_schema(
 
 
 def build_values_schema(plan: ChartPlan) -> Schema:
-    """Return the JSON Schema of the values of the plan's chart, with Kubernetes' definitions."""
-    return render_values_schema(plan, read_definitions(KUBERNETES_VERSION))
+    """Return the JSON Schema of the values of the plan's chart, with the definitions of Kubernetes."""
+    return render_values_schema(plan, read_api_definitions())
+
+
+@functools.cache
+def read_api_definitions() -> ApiDefinitions:
+    """Return the schemas of the Kubernetes API that charts describe what they pass through with."""
+    return ApiDefinitions(read_definitions(KUBERNETES_VERSION))
 
 
 @functools.cache

@@ -6,9 +6,12 @@ import functools
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import FrameType
 from typing import TypeVar
 
@@ -31,8 +34,8 @@ def map_parallel(work: Callable[[Task], Result], tasks: Sequence[Task], *, are_m
     workers = min(len(tasks), len(os.sched_getaffinity(0)))
     others = multiprocessing.active_children()
     with _safe_path():
-        # Not by fork: Helm's library has threads of its own.
-        pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+        context = multiprocessing.get_context("fork" if _has_one_thread() else "spawn")
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
         with _without_interrupts():
             results = pool.map(functools.partial(_work_until_stopped, work), tasks)
     with pool:
@@ -43,6 +46,27 @@ def map_parallel(work: Callable[[Task], Result], tasks: Sequence[Task], *, are_m
                 if process not in others:
                     process.terminate()
             raise
+
+
+def _has_one_thread() -> bool:
+    """Return whether a copy of this process lacks nothing: threads, as Helm's library has, are not copied."""
+    try:
+        return len(list(Path("/proc/self/task").iterdir())) == 1
+    except OSError:
+        return False
+
+
+def _end_with_parent() -> None:
+    """Let this worker process be stopped by SIGTERM, and by the end of its parent, however that ends."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_stop_after, args=(parent,), daemon=True).start()
+
+
+def _stop_after(process: BaseProcess) -> None:
+    process.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _work_until_stopped(work: Callable[[Task], Result], task: Task) -> Result:
