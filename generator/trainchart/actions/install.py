@@ -190,7 +190,10 @@ class ReleaseInstaller:
         review, install = self._check(typed)
         if not isinstance(review, Review) or install is None:
             return review if not isinstance(review, Review) else {}
-        said = run_install(install)
+        source = self._find(typed.chart)
+        with source.on_disk() as path:
+            # A repository may serve another archive by now.
+            said = run_install(replace(install, chart=(str(path),)) if source.archive is not None else install)
         run = RunRef(CLUSTER, typed.namespace, typed.release, review.training) if review.training else None
         return Installed(said.strip()[:_OUTPUT_SHOWN], run)
 

@@ -73,7 +73,7 @@ class Review:
     """What would be installed."""
 
     command: str
-    """The exact command, with the values that it reads."""
+    """The command, with the values that it reads."""
     values: str
     """The values that differ from the chart's, as YAML; empty for none."""
     kinds: Sequence[tuple[str, int]]

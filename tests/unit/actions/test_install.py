@@ -14,10 +14,13 @@ from trainchart.actions.install import ReleaseInstaller
 from trainchart.actions.support.cluster_access import Place
 from trainchart.actions.support.published_chart import fetch_published
 from trainchart.archive.pack import BuildInfo, pack_chart
-from trainchart.console.installing import NAMESPACE, NOWHERE, RELEASE, PublishedChart, Review, Typed
+from trainchart.console.installing import NAMESPACE, NOWHERE, RELEASE, Installed, PublishedChart, Review, Typed
+from trainchart.console.views import RunRef
 from trainchart.errors import NotFound, TrainchartError
+from trainchart.helm.io.release import HelmInstall
 from trainchart.host.files import read_tree
 from trainchart.publish.repository import FetchedArchive
+from trainchart.reports.report import CLUSTER
 
 CHARTS = Path(__file__).parent.parent.parent.parent / "charts"
 
@@ -107,6 +110,21 @@ def test_no_folder_is_installed_in_place_of_a_published_chart(project: Path) -> 
     for call in (lambda: INSTALLER.fetch(published), lambda: INSTALLER.check(typed)):
         with pytest.raises(TrainchartError, match="helm would install"):
             call()
+
+
+@pytest.mark.usefixtures("project", "_repository")
+def test_the_archive_that_was_reviewed_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    offer = INSTALLER.fetch(PublishedChart("https://charts.example.com", "digits", "0.1.0"))
+    installed: list[bytes] = []
+
+    def run_install(made: HelmInstall) -> str:
+        installed.append(Path(*made.chart).read_bytes())
+        return "done"
+
+    monkeypatch.setattr(install, "run_install", run_install)
+    done = INSTALLER.install(Typed(offer.key, "exp-1", "team-a"))
+    assert done == Installed("done", RunRef(CLUSTER, "team-a", "exp-1", "digits"))
+    assert installed == [DigitsRepository().fetch("digits", "0.1.0").data]
 
 
 @pytest.mark.parametrize("reference", ["oci://127.0.0.1:1/a\udcff:1", "oci://127.0.0.1:1/a:1\udcff"])

@@ -124,7 +124,7 @@ def test_an_answer_that_goes_on_is_given_up(start: bytes, more: bytes, monkeypat
     monkeypatch.setattr(kubernetes_api, "ANSWER_SECONDS", 0.3)
     with serve_endless(start, more) as server:
         entry = Entry("a", NAMESPACE, {"server": server}, {})
-        with pytest.raises(Unreachable, match="did not respond in time"):
+        with pytest.raises(Unreachable, match="did not complete its answer in time"):
             connect(entry).list_objects(PODS, "")
 
 

@@ -338,7 +338,8 @@ def _converted(what: str, server: str) -> Iterator[None]:
     try:
         yield
     except (httpx2.TimeoutException, TimeoutError) as error:
-        raise Unreachable(f"cannot {what}: {server} did not respond in time", hint=_reach_hint()) from error
+        late = "complete its answer" if isinstance(error, TimeoutError) else "respond"  # of run_within
+        raise Unreachable(f"cannot {what}: {server} did not {late} in time", hint=_reach_hint()) from error
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
         raise Unreachable(f"cannot {what}: {server}: {_shorten(str(error))}", hint=_reach_hint()) from error
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""Installs and uninstalls releases with the helm program, by exactly the command that a user is shown."""
+"""Installs and uninstalls releases with the helm program, by the command that a user is shown."""
 
 from __future__ import annotations
 

@@ -135,13 +135,21 @@ class HttpClient:
             if not request.url.host:
                 raise httpx2.InvalidURL("the address has no host")
             response, content = run_within(end - time.monotonic(), lambda: self._exchange(request, auth, what))
-        except (httpx2.TimeoutException, TimeoutError) as error:
+        except httpx2.TimeoutException as error:
             raise self._unreachable(what, "did not respond in time", url) from error
+        except TimeoutError as error:  # of run_within: it may have sent something all the time
+            raise self._unreachable(what, self._describe_end(), url) from error
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, UnicodeError) as error:
             # UnicodeError: a name that no host can have.
             raise self._unreachable(what, _shorten(str(error)) or type(error).__name__, url) from error
         lowered = {key.lower(): value for key, value in response.headers.items()}
         return Answer(response.status_code, lowered, content, self.is_own(str(response.url)))
+
+    def _describe_end(self) -> str:
+        """Return which of the limits on its time a server has reached."""
+        if self._seconds_left < ANSWER_SECONDS:
+            return f"did not complete all its answers within {ALL_SECONDS:g} seconds"
+        return f"did not complete its answer within {ANSWER_SECONDS:g} seconds"
 
     def _exchange(self, request: httpx2.Request, auth: httpx2.Auth | None, what: str) -> tuple[httpx2.Response, bytes]:
         """Return the answer to a request, redirects followed, and its body."""
