@@ -12,13 +12,21 @@ MASK = "***"
 """Shown for the value of a secret."""
 _ASSIGNMENT = re.compile(r"""(?<![\w.-])(?P<name>[\w.-]+)["']?\s*[=:]\s*""")
 """NAME= as --set takes it, several with commas between them, and "NAME": of JSON."""
+_FLAG = re.compile(r"--?([A-Za-z][\w.-]*)")
 _VALUE = re.compile(r'"(?:[^"\\]|\\.)*+"|(?:\\.|[^,}\]\\])+', re.DOTALL)
 _WORD_END = re.compile(r"[-_.]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
 def mask_command(words: Sequence[str]) -> list[str]:
     """Return the words of a command line with MASK for each value whose name is that of a secret."""
-    return [_mask_word(word) for word in words]
+    masked: list[str] = []
+    before = ""
+    for word in words:
+        flag = _FLAG.fullmatch(before)
+        is_value = flag is not None and not word.startswith("-") and _is_secret(flag[1])
+        masked.append(MASK if is_value else _mask_word(word))
+        before = word
+    return masked
 
 
 def mask_values(values: Any) -> Any:

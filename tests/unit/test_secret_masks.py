@@ -27,3 +27,8 @@ def test_values_of_secrets_are_masked_in_a_command(word: str, masked: str) -> No
 def test_values_of_secrets_are_masked_in_values() -> None:
     values = {"env": {"TOKEN": "abc", "A": "1", "B_KEY": {"valueFrom": {}}}, "list": [{"password": "x"}], "token": 5}
     assert mask_values(values) == {**values, "env": {**values["env"], "TOKEN": "***"}, "list": [{"password": "***"}]}  # type: ignore[dict-item]
+
+
+def test_a_value_behind_its_flag_is_masked():
+    words = ["fetch", "--password", "a b", "--hub-token", "--api-key", "x", "--name", "y"]
+    assert mask_command(words) == ["fetch", "--password", "***", "--hub-token", "--api-key", "***", "--name", "y"]

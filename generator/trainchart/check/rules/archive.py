@@ -9,20 +9,30 @@ from typing import Any
 from trainchart.archive.ignore import IGNORE_FILE, drop_ignored
 from trainchart.archive.subcharts import open_packed
 from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.check.objects import mapping_at
 from trainchart.check.rule import Rule, Scope
-from trainchart.check.sources import VALUES_FILE
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import YamlError, find_keys, parse_mapping
 from trainchart.secret_files import find_chart_secret
-from trainchart.secret_names import names_secret
+from trainchart.secret_names import holds_login, names_secret
 
 _LEFTOVERS = re.compile(
     r"(?:.*/)?(?:\.git|\.svn|\.hg|\.idea|\.vscode|__pycache__|\.pytest_cache|node_modules)/.*"
     r"|(?:.*/)?(?:[^/]+\.(?:swp|swo|bak|orig|rej|tmp|pyc)|[^/]+~|\.DS_Store|Thumbs\.db)"
 )
 _OWN_TESTS = re.compile(r"tests?/.*|[^/]+\.tgz")
-_FLAG = re.compile(r"--?([A-Za-z][\w.-]*)=(.+)")
+_VALUES = re.compile(r"values[^/]*\.ya?ml")
+_FLAG = re.compile(
+    r"""(?m)(?:^|[\s"'])--?(?P<name>[A-Za-z][\w.-]*)(?:=["']?(?P<joined>[^\s"']+)|\s+["']?(?P<apart>[^\s"'-][^\s"']*))"""
+)
+"""In words of a command, one a line; a word may be a whole command of a shell."""
+_COMMANDS = {"command", "args"}
+_REFERENCE = re.compile(r"/|\$[({A-Za-z_]|\{\{|<")
+"""What stands in a command for what is elsewhere."""
+_SWITCHES = ("add", "allow", "ask", "no", "prompt", "skip", "use", "with", "without")
+"""Begin the names of flags that take no value."""
 _FROM_SECRET = "let the pods read it from a Secret: env.NAME.valueFrom, and $(NAME) in a command"
+_SECRET_APART = "create the Secret on the cluster, apart from the chart"
 _SHORTEST = 4
 """Characters of a password; less is a switch or a number."""
 _SIZE_LIMIT = 1024 * 1024
@@ -70,13 +80,12 @@ def check_no_secrets(given: CheckInput) -> Iterator[Finding]:
             yield Finding(
                 f"{found.reason}, which everyone who pulls the chart can read", path=path, line=found.line, hint=hint
             )
-        for line, name in _find_named_secrets(content) if path == VALUES_FILE else ():
-            what = f"{name} is given as plain text, which everyone who pulls the chart can read"
-            yield Finding(what, path=path, line=line, hint=_FROM_SECRET)
+        for line, what, remedy in _find_given_secrets(content) if _VALUES.fullmatch(path) else ():
+            yield Finding(f"{what}, which everyone who pulls the chart can read", path=path, line=line, hint=remedy)
 
 
-def _find_named_secrets(content: bytes) -> Iterator[tuple[int, str]]:
-    """Yield line and name of each variable and flag in values.yaml that is called a secret, and given as plain text."""
+def _find_given_secrets(content: bytes) -> Iterator[tuple[int, str, str]]:
+    """Yield line, words and remedy for each secret that a values file gives: in variables, flags, and Secrets."""
     text = content.decode(errors="replace")
     try:
         values = parse_mapping(text)
@@ -84,14 +93,42 @@ def _find_named_secrets(content: bytes) -> Iterator[tuple[int, str]]:
         return  # another rule says so
     lines = {place.path: place.line for place in find_keys(text)}
     for path, value in _walk(values, ()):
-        if path[-2:-1] == ("env",) and isinstance(value, str):
-            name, given = path[-1], value
-        else:
-            flag = _FLAG.fullmatch(value) if isinstance(value, str) and {"command", "args"} & set(path) else None
-            name, given = flag.groups() if flag else ("", "")
-        words = [word for word in re.split(r"[-_.]+", name.lower()) if word]
-        if words and names_secret(words) and len(given) >= _SHORTEST and not given.startswith(("/", "$(")):
-            yield next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), 0), name
+        for what, remedy in _find_in_value(path, value):
+            yield next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), 0), what, remedy
+
+
+def _find_in_value(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict) and value.get("kind") == "Secret":
+        held = [each for key in ("data", "stringData") for _, each in _walk(value.get(key), ())]
+        if any(_is_given(str(each)) for each in held):
+            yield f"the Secret {mapping_at(value, 'metadata').get('name')} is given with its values", _SECRET_APART
+    named = [(path[-1], value)] if path[-2:-1] == ("env",) else []
+    if named and isinstance(value, dict):
+        named = [(str(value.get("name")), value.get("value"))]
+    for name, given in named:
+        if isinstance(given, str) and (_carries_secret(name, given) or holds_login(given)):
+            yield f"{name} is given as plain text", _FROM_SECRET
+    is_line = isinstance(value, str) and path[-1] in _COMMANDS
+    if is_line or (isinstance(value, list) and _COMMANDS & set(path)):
+        words = [value] if is_line else [word for word in value if isinstance(word, str)]
+        for flag in _FLAG.finditer("\n".join(words)):
+            given = flag["joined"] or flag["apart"]
+            if not _REFERENCE.match(given) and _carries_secret(flag["name"], given):
+                yield f"{flag['name']} is given as plain text", _FROM_SECRET
+        if any(map(holds_login, words)):
+            yield "an address with a password is given as plain text", _FROM_SECRET
+
+
+def _carries_secret(name: str, given: str) -> bool:
+    words = [word for word in re.split(r"[-_.]+", name.lower()) if word]
+    is_switch = bool(words) and (words[0] in _SWITCHES or given.lower() in ("true", "false", "none", "null"))
+    # As of --max-token.
+    is_number = given.isdecimal() and words[-1:] == ["token"]
+    return bool(words) and names_secret(words) and not is_switch and not is_number and _is_given(given)
+
+
+def _is_given(given: str) -> bool:
+    return len(given) >= _SHORTEST and not given.startswith(("/", "$("))
 
 
 def _walk(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:

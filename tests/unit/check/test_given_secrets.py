@@ -1,0 +1,52 @@
+"""Passwords that the values of a chart give to variables, to flags and in Secrets, and what only looks like one."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainchart.check.finding import CheckInput
+from trainchart.check.rules.archive import check_no_secrets
+
+SECRET = "extraManifests: [{kind: Secret, metadata: {name: db}, %s}]\n"
+
+
+def find(values: str, path: str = "values.yaml") -> list[str]:
+    given = CheckInput({"Chart.yaml": b"name: a\n", path: values.encode()})
+    return [finding.message.partition(",")[0] for finding in check_no_secrets(given)]
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ("command: [python, a.py, --api-key, Zk39vLq0]\n", "api-key is given as plain text"),
+        ("args: [--verbose, --hub.token, Zk39vLq0]\n", "hub.token is given as plain text"),
+        ("args: [sh, -c, \"a --verbose --password 'Zk39vLq0' --b\"]\n", "password is given as plain text"),
+        ("command: python a.py --api-key=Zk39vLq0\n", "api-key is given as plain text"),
+        ("initContainers: [{env: [{name: S3_SECRET_KEY, value: Zk39vLq0}]}]\n", "S3_SECRET_KEY is given as plain text"),
+        ("env: {DATABASE: 'postgres://me:Zk39vLq0@db/x'}\n", "DATABASE is given as plain text"),
+        ("args: [--url, 'postgres://me:Zk39vLq0@db/x']\n", "an address with a password is given as plain text"),
+        (SECRET % "stringData: {password: Zk39vLq0}", "the Secret db is given with its values"),
+        (SECRET % "data: {password: Wms5dkxxMA==}", "the Secret db is given with its values"),
+    ],
+)
+def test_a_secret_in_values_is_found(values: str, found: str) -> None:
+    assert find(values) == [found]
+    assert find(values, "values-prod.yaml") == [found]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        "command: [python, a.py, --api-key, $(API_KEY), --token=$(TOKEN), --password, /run/password]\n",
+        "args: [sh, -c, 'a --password $PASSWORD --token \"${TOKEN}\"']\n",
+        "args: [--pad-token, <pad>, --max-token, '4096', --use-auth-token, train.py, --token, --verbose]\n",
+        "args: [--no-password, run.py, --use_auth_token, 'true']\n",
+        "env: {DATABASE: 'postgres://me:$(PASSWORD)@db', API_TOKEN: {valueFrom: {secretKeyRef: {name: a, key: b}}}}\n",
+        "initContainers: [{env: [{name: API_TOKEN, valueFrom: {secretKeyRef: {name: a, key: b}}}]}]\n",
+        SECRET % "type: Opaque",
+        SECRET % "stringData: {release: $(TRAINCHART_RELEASE)}",
+        "extraManifests: [{kind: ConfigMap, data: {a: Zk39vLq0}}]\n",
+    ],
+)
+def test_what_gives_no_secret_passes(values: str) -> None:
+    assert find(values) == []
