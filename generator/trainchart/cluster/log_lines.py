@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from trainchart.cluster.record import KeptLog
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report
-from trainchart_runtime.contract import BUSY_IN, STACK_LINE, WAITS_IN
+from trainchart_runtime.contract import BUSY_IN, LAUNCHER_PREFIX, STACK_LINE, WAITS_IN
 from trainchart_runtime.kept_logs import LEFT_OUT
 from trainchart_runtime.log_text import hide_credentials, is_warning
 from trainchart_runtime.pod_problems import parse_time
@@ -34,15 +34,15 @@ CHAIN = re.compile(rf"{re.escape(_TRACEBACK)}|^During handling of the above|^The
 _FRAME = re.compile(r'  File "')
 EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(: |$)")
 _MEANWHILE = ". No step came meanwhile: fix what it warns about first: the program may be skipping steps because of it"
-_ATTEMPT_ENDED = re.compile(r"^trainchart-launcher: .*\battempt \d+ ended")
+_ATTEMPT_ENDED = re.compile(rf"^{LAUNCHER_PREFIX}.*\battempt \d+ ended")
 _ECHO = re.compile(
     r"different incarnation|stopped sending heartbeats|StartAbort |Aborting \w+ with |Restart your program to reset"
     r"|ops is aborted by: (Error reported from|recv)|Connection reset by peer|Socket closed"
     r"|Additional GRPC error information from remote target"
 )
 """What TensorFlow prints in all tasks when one has gone: nothing that came before."""
-_STACK = f"trainchart-launcher: {STACK_LINE}"
-_WHERE = re.compile(rf"^trainchart-launcher: .*(?P<how>{re.escape(WAITS_IN)}|{re.escape(BUSY_IN)})(?P<place>.+)")
+_STACK = f"{LAUNCHER_PREFIX}{STACK_LINE}"
+_WHERE = re.compile(rf"^{LAUNCHER_PREFIX}.*(?P<how>{re.escape(WAITS_IN)}|{re.escape(BUSY_IN)})(?P<place>.+)")
 _THREAD = re.compile(r"Exception in thread [^:]+")
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
 

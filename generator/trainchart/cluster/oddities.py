@@ -28,6 +28,7 @@ from trainchart.reports.report import FROM_RECORD, Report
 from trainchart.reports.text import describe_time
 from trainchart_runtime.causes import CAUSES, PEER_LOST, PEER_MISSING, PROBE_FAILED
 from trainchart_runtime.cluster import EVALUATOR, deciding_tasks
+from trainchart_runtime.contract import LAUNCHER_PREFIX
 from trainchart_runtime.pod_causes import (
     EVICTED,
     EVICTED_BY_CLIENT,
@@ -63,7 +64,7 @@ _OF_EVALUATORS = (
     "forever. "
 )
 _RESTORED = re.compile(
-    r"^(?!trainchart-launcher: )"
+    rf"^(?!{LAUNCHER_PREFIX})"
     r".*?\b(?:restor(?:ed|ing)|resum(?:ed|ing)|nothing left to do)\b(?:.*?\bstep (\d{1,18}))?",
     re.IGNORECASE,
 )

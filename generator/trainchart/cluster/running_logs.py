@@ -11,17 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from trainchart.cluster.log_lines import CHAIN, EXCEPTION, NO_SPACE, drop_ended_attempts
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import SILENT_SECONDS, Report
-from trainchart_runtime.contract import PEER_REFUSES
+from trainchart_runtime.contract import LAUNCHER_PREFIX, PEER_REFUSES
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import SUCCEEDED
 
 _HEAD = re.compile(r"(?:Exception in thread (?P<thread>.+)|Process (?P<process>[\w-]+)):\s*$")
 """How Python begins to tell that a thread, or a process of multiprocessing, has ended with an exception."""
-_LAUNCHER = "trainchart-launcher: "
-_WAITS = re.compile(rf"{_LAUNCHER}waiting for \d+ peers? for (?P<seconds>\d+) s: (?P<peers>.+)")
+_WAITS = re.compile(rf"{LAUNCHER_PREFIX}waiting for \d+ peers? for (?P<seconds>\d+) s: (?P<peers>.+)")
 _REFUSES = re.compile(rf":(\d+) \({PEER_REFUSES}\)")
-_SUCCEEDED = re.compile(rf"{_LAUNCHER}.*\battempt \d+ ended .*, succeeded ")
-_ANSWERED = f"{_LAUNCHER}all peers have answered"
+_SUCCEEDED = re.compile(rf"{LAUNCHER_PREFIX}.*\battempt \d+ ended .*, succeeded ")
+_ANSWERED = f"{LAUNCHER_PREFIX}all peers have answered"
 _LONG_SECONDS = 120
 """A peer that is still loading, or was restarted, is up earlier."""
 
@@ -102,9 +101,11 @@ def _find_refused_ports(lines: Sequence[LogLine]) -> set[str]:
     """Return the ports at which peers have refused connections for long while a program printed more."""
     ends = [number for number, line in enumerate(lines) if _SUCCEEDED.match(line.text)]
     current = drop_ended_attempts(lines[: ends[-1]] if ends else lines)
-    words = [number for number, line in enumerate(current) if line.text.startswith((_ANSWERED, f"{_LAUNCHER}waiting"))]
+    words = [
+        number for number, line in enumerate(current) if line.text.startswith((_ANSWERED, f"{LAUNCHER_PREFIX}waiting"))
+    ]
     last = _WAITS.match(current[words[-1]].text) if words else None
-    goes_on = any(not line.text.startswith(_LAUNCHER) for line in current[words[-1] + 1 :]) if words else False
+    goes_on = any(not line.text.startswith(LAUNCHER_PREFIX) for line in current[words[-1] + 1 :]) if words else False
     if last is None or not goes_on or int(last["seconds"]) < _LONG_SECONDS:
         return set()
     return set(_REFUSES.findall(last["peers"]))

@@ -11,7 +11,15 @@ from trainchart.reports.hints import start_again
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import CLUSTER, FROM_RECORD, SILENT_SECONDS, Report, TrainingKey
 from trainchart_runtime.cluster import CHIEF, WORKER
-from trainchart_runtime.contract import COMPONENT_LABEL, HALTED, INSTANCE_LABEL, NAME_LABEL, PEER_REFUSES, UNREAD_PIPE
+from trainchart_runtime.contract import (
+    COMPONENT_LABEL,
+    HALTED,
+    INSTANCE_LABEL,
+    LAUNCHER_PREFIX,
+    NAME_LABEL,
+    PEER_REFUSES,
+    UNREAD_PIPE,
+)
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 
@@ -81,8 +89,7 @@ _SAME_STEPS = (
 )
 _TASKS_SHOWN = 8
 _RUNNING = "Running"
-_OF_LAUNCHER = "trainchart-launcher: "
-_WAITS_FOR_PEERS = f"{_OF_LAUNCHER}waiting for "
+_WAITS_FOR_PEERS = f"{LAUNCHER_PREFIX}waiting for "
 _REFUSES = re.compile(rf"(?<![a-z0-9.-])([a-z0-9][a-z0-9-]*+)[a-z0-9.-]*+:(\d+) \({PEER_REFUSES}\)")
 _IN_TENSORFLOW = re.compile(r"[^()]+ \(tensorflow/")
 _NAMED_STEP = re.compile(r"(?<![/A-Za-z])steps?\W{0,3}(\d{1,3}(?:[,_]\d{3})+|\d+)\b", re.IGNORECASE)
@@ -94,9 +101,9 @@ def advise_on_hang(report: Report) -> Iterator[str]:
     is_explained = report.problems or report.early_finishers or report.warnings or report.blockade
     if is_explained or not is_silent or any(explain_refusals(report)):
         return
-    halted = [line for line in report.last_lines if line.text.startswith(_OF_LAUNCHER) and HALTED in line.text]
+    halted = [line for line in report.last_lines if line.text.startswith(LAUNCHER_PREFIX) and HALTED in line.text]
     if halted:
-        yield from (line.text.removeprefix(_OF_LAUNCHER) for line in halted)
+        yield from (line.text.removeprefix(LAUNCHER_PREFIX) for line in halted)
         return
     is_new = report.progress.step is None and report.progress.before is None
     unless = "its steps do not take that long"
@@ -180,7 +187,7 @@ def show_line(line: LogLine, width: int = 0) -> str:
 
 def _explain_unwatched(report: Report) -> Iterator[str]:
     """Yield that a program goes on of which the run controller reports nothing."""
-    own = [line for line in report.last_lines if not line.text.startswith(_OF_LAUNCHER)]
+    own = [line for line in report.last_lines if not line.text.startswith(LAUNCHER_PREFIX)]
     if not own:
         return
     newest = max(own, key=lambda line: line.at)
@@ -256,7 +263,7 @@ def _find_odd_one_out(report: Report) -> Iterator[str]:
     roles = {pod.label: pod.role for pod in report.pods or ()}
     for role in sorted(filter(None, {roles.get(line.label) for line in report.last_lines})):
         own = {line.label: line.text for line in report.last_lines if roles.get(line.label) == role}
-        if any(text.startswith(_OF_LAUNCHER) for text in own.values()):
+        if any(text.startswith(LAUNCHER_PREFIX) for text in own.values()):
             continue
         # Where each names a step, a shard or a time of its own, what it does counts.
         alone = _find_single(own) or _find_single({label: re.sub(r"\d+", "0", text) for label, text in own.items()})

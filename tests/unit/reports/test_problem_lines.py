@@ -148,4 +148,4 @@ def test_throttled_pods_are_named_with_the_value_to_raise() -> None:
     for lines in (why_lines(report), status_lines(report)):
         [head], [message], [advice] = (lines_with(lines, part) for part in ("[cpu-throttled]", words, "  next: "))
         assert head < message < advice
-        assert "Raise roles.worker.cpuLimit, or roles.worker.cpu where that is empty" in lines[advice]
+        assert "raise roles.worker.cpuLimit, or roles.worker.cpu where that is empty" in lines[advice]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Callable, List, Set
 
-PREFIX = "trainchart-launcher: "
+from trainchart_runtime.contract import LAUNCHER_PREFIX
+
 _STDOUT, _STDERR = 1, 2
 _begun: Set[int] = set()
 """The outputs on which the program's last line has no end yet."""
@@ -35,7 +36,7 @@ def begin_lines() -> None:
 
 def print_line(text: str) -> None:
     """Write one line to stderr in one piece; a log that is gone is no reason to fail."""
-    line = (PREFIX + text.replace("\n", " ") + "\n").encode("utf-8", "replace")
+    line = (LAUNCHER_PREFIX + text.replace("\n", " ") + "\n").encode("utf-8", "replace")
     for receive in _copies:
         receive(line)
     if _STDERR in _begun:

@@ -151,6 +151,8 @@ PROGRAM_VARIABLES = (
 """What the launcher adds and fills into the command, beside one variable for each hyperparameter."""
 
 # --- what the launcher tells others, in its /status and in the log ---------------------------------------
+LAUNCHER_PREFIX = "trainchart-launcher: "
+"""How each of its lines in the log begins."""
 PEER_UNASKED = "not asked yet"
 PEER_UNRESOLVED = "name does not resolve"
 PEER_REFUSES = "refuses connections"

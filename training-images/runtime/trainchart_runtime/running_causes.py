@@ -26,9 +26,9 @@ SLOW_TASK = Cause(
 CPU_THROTTLED = Cause(
     "cpu-throttled",
     "The CPU limit of a container is so low that the kernel stops its program most of the time.",
-    "Raise roles.ROLE.cpuLimit, or roles.ROLE.cpu where that is empty, with helm upgrade: loading TensorFlow alone "
-    "takes several seconds of a whole CPU. If the limit differs from your values, raising it does not help: a "
-    "policy, a webhook or an autoscaler set it, and its owner must exempt these pods.",
+    "If the limit is that of your values, raise roles.ROLE.cpuLimit, or roles.ROLE.cpu where that is empty, with helm "
+    "upgrade: loading TensorFlow alone takes several seconds of a whole CPU. If it is not, a policy, a webhook or an "
+    "autoscaler set it, and its owner must exempt these pods.",
     RESTART_GOES_ON,
 )
 CHILD_KILLED = Cause(

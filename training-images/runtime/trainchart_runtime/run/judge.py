@@ -190,7 +190,9 @@ def _add_throttled(verdict: Verdict, state: RunState) -> Verdict:
     words = f"{list_names(names)} {'was' if len(names) == 1 else 'were'} {slow[0].message} [{CPU_THROTTLED.name}]"
     roles = {name.rpartition("-")[0].rpartition("-")[2] for name in names}
     hint = CPU_THROTTLED.hint.replace("roles.ROLE", f"roles.{roles.pop()}") if len(roles) == 1 else CPU_THROTTLED.hint
-    return verdict._replace(error=f"{verdict.error}; {words}".lstrip("; "), hint=f"{hint} Otherwise: {verdict.hint}")
+    return verdict._replace(
+        error=f"{verdict.error}; {words}".lstrip("; "), hint=f"{hint} If more CPU does not help: {verdict.hint}"
+    )
 
 
 def list_names(names: Sequence[str]) -> str:
