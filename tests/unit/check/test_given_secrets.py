@@ -23,8 +23,9 @@ def find(values: str, path: str = "values.yaml") -> list[str]:
         ("args: [sh, -c, \"a --verbose --password 'Zk39vLq0' --b\"]\n", "password is given as plain text"),
         ("command: python a.py --api-key=Zk39vLq0\n", "api-key is given as plain text"),
         ("initContainers: [{env: [{name: S3_SECRET_KEY, value: Zk39vLq0}]}]\n", "S3_SECRET_KEY is given as plain text"),
-        ("env: {DATABASE: 'postgres://me:Zk39vLq0@db/x'}\n", "DATABASE is given as plain text"),
-        ("args: [--url, 'postgres://me:Zk39vLq0@db/x']\n", "an address with a password is given as plain text"),
+        ("env: {DATABASE: 'postgres://me:Zk39vLq0@db/x'}\n", "env.DATABASE has an address with a password or token"),
+        ("args: [--url, 'postgres://me:Zk39vLq0@db/x']\n", "args.1 has an address with a password or token"),
+        ("data: {source: 'https://x/a?sig=Zk39vLq0'}\n", "data.source has an address with a password or token"),
         (SECRET % "stringData: {password: Zk39vLq0}", "the Secret db is given with its values"),
         (SECRET % "data: {password: Wms5dkxxMA==}", "the Secret db is given with its values"),
     ],
@@ -50,3 +51,13 @@ def test_a_secret_in_values_is_found(values: str, found: str) -> None:
 )
 def test_what_gives_no_secret_passes(values: str) -> None:
     assert find(values) == []
+
+
+@pytest.mark.parametrize("path", ["Chart.yaml", "Chart.lock", "requirements.yaml"])
+def test_a_repository_with_a_password_is_found(path: str) -> None:
+    dependency = "dependencies:\n- {name: b, version: 1.0.0, repository: 'https://%scharts.example.com'}\n"
+    given = CheckInput({path: (dependency % "me:Zk39vLq0@").encode()})
+    (finding,) = check_no_secrets(given)
+    assert (finding.path, finding.line) == (path, 2)
+    assert "has an address with a password or token" in finding.message
+    assert not list(check_no_secrets(CheckInput({path: (dependency % "").encode()})))

@@ -21,6 +21,7 @@ _LEFTOVERS = re.compile(
     r"|(?:.*/)?(?:[^/]+\.(?:swp|swo|bak|orig|rej|tmp|pyc)|[^/]+~|\.DS_Store|Thumbs\.db)"
 )
 _OWN_TESTS = re.compile(r"tests?/.*|[^/]+\.tgz")
+_ABOUT = ("Chart.yaml", "Chart.lock", "requirements.yaml", "requirements.lock")
 _VALUES = re.compile(r"values[^/]*\.ya?ml")
 _FLAG = re.compile(
     r"""(?m)(?:^|[\s"'])--?(?P<name>[A-Za-z][\w.-]*)(?:=["']?(?P<joined>[^\s"']+)|\s+["']?(?P<apart>[^\s"'-][^\s"']*))"""
@@ -80,6 +81,10 @@ def check_no_secrets(given: CheckInput) -> Iterator[Finding]:
             yield Finding(
                 f"{found.reason}, which everyone who pulls the chart can read", path=path, line=found.line, hint=hint
             )
+        for line, text in enumerate(content.decode(errors="replace").split("\n"), start=1) if path in _ABOUT else ():
+            if holds_login(text):
+                what = "has an address with a password or token, which everyone who pulls the chart can read"
+                yield Finding(what, path=path, line=line, hint="log in with helm repo add or helm registry login")
         for line, what, remedy in _find_given_secrets(content) if _VALUES.fullmatch(path) else ():
             yield Finding(f"{what}, which everyone who pulls the chart can read", path=path, line=line, hint=remedy)
 
@@ -98,6 +103,8 @@ def _find_given_secrets(content: bytes) -> Iterator[tuple[int, str, str]]:
 
 
 def _find_in_value(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str) and holds_login(value):
+        yield f"{'.'.join(path)} has an address with a password or token", _FROM_SECRET
     if isinstance(value, dict) and value.get("kind") == "Secret":
         held = [each for key in ("data", "stringData") for _, each in _walk(value.get(key), ())]
         if any(_is_given(str(each)) for each in held):
@@ -106,7 +113,7 @@ def _find_in_value(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, str
     if named and isinstance(value, dict):
         named = [(str(value.get("name")), value.get("value"))]
     for name, given in named:
-        if isinstance(given, str) and (_carries_secret(name, given) or holds_login(given)):
+        if isinstance(given, str) and _carries_secret(name, given):
             yield f"{name} is given as plain text", _FROM_SECRET
     is_line = isinstance(value, str) and path[-1] in _COMMANDS
     if is_line or (isinstance(value, list) and _COMMANDS & set(path)):
@@ -115,8 +122,6 @@ def _find_in_value(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, str
             given = flag["joined"] or flag["apart"]
             if not _REFERENCE.match(given) and _carries_secret(flag["name"], given):
                 yield f"{flag['name']} is given as plain text", _FROM_SECRET
-        if any(map(holds_login, words)):
-            yield "an address with a password is given as plain text", _FROM_SECRET
 
 
 def _carries_secret(name: str, given: str) -> bool:
