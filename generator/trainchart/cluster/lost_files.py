@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from trainchart.cluster.full_volumes import name_volume
+from trainchart.cluster.full_volumes import find_claim
 from trainchart.cluster.namespace_pods import describe_user
 from trainchart.cluster.pod_leads import find_training
 from trainchart.cluster.snapshot import Objects, Snapshot, listed, name_of, section
 from trainchart.reports.report import Report
-from trainchart_runtime.data_causes import CHECKPOINT_DAMAGED, FILE_MISSING
+from trainchart_runtime.data_causes import LOST_FILES
 from trainchart_runtime.pod_problems import find_claims, parse_time
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import FAILED, Incident
 
-_LOSSES = (FILE_MISSING.name, CHECKPOINT_DAMAGED.name)
 _USERS_SHOWN = 3
 _START_SECONDS = 120.0
 """From the death of a program to the first step that its next start is seen at; a slow one is not recognized."""
-_CLAIM = re.compile(r" is claim ([a-z0-9][a-z0-9.-]*)\.$")
 
 
 def loses_files(report: Report) -> bool:
@@ -32,12 +29,10 @@ def describe_lost_files(report: Report, seen: Snapshot, pods: Objects) -> Iterat
     own = {name_of(each) for each in listed(seen.pods)}
     specs = {name_of(each): section(each, "spec", "template", "spec") for each in listed(seen.sets)}
     for pod, error in _find_errors(report)[-1:]:
-        found = _CLAIM.search(
-            name_volume(error, spec := specs.get(pod.rpartition("-")[0], {}), find_training(spec), pod, "")
-        )
-        if found is None:
+        spec = specs.get(pod.rpartition("-")[0], {})
+        claim = find_claim(error, spec, find_training(spec), pod)
+        if not claim:
             continue
-        claim = found[1]
         users = [each for each in listed(pods) if claim in find_claims(each) and name_of(each) not in own]
         users.sort(key=lambda each: parse_time(section(each, "metadata").get("creationTimestamp")), reverse=True)
         names = list_names([describe_user(each) for each in users[:_USERS_SHOWN]])
@@ -55,10 +50,10 @@ def _find_errors(report: Report) -> list[tuple[str, str]]:
     """Return pod and error of the deaths of programs that had made steps, and since then none, or earlier ones."""
     outcome = report.outcome
     if outcome is not None:
-        is_loss = outcome.result == FAILED and outcome.cause in _LOSSES and not report.fails_at_start
+        is_loss = outcome.result == FAILED and outcome.cause in LOST_FILES and not report.fails_at_start
         return [(outcome.pod, outcome.error)] if is_loss and outcome.step is not None else []
     step = report.progress.step
-    deaths = [each for each in report.incidents if each.cause in _LOSSES and step is not None]
+    deaths = [each for each in report.incidents if each.cause in LOST_FILES and step is not None]
     deaths = [each for each in deaths if each.at > report.progress.at or _has_set_back(report, each)]
     return [(each.pod, each.error) for each in deaths]
 

@@ -49,7 +49,7 @@ from trainchart_runtime.causes import (
     SERVICE_UNREACHABLE,
     STORAGE_FAILED,
 )
-from trainchart_runtime.data_causes import CHECKPOINT_DAMAGED, FILE_MISSING
+from trainchart_runtime.data_causes import LOST_FILES
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.problems import GIVEN_UP
 from trainchart_runtime.run.state import (
@@ -88,8 +88,6 @@ _ON_SIGTERM = "SIGTERM was sent, on which programs of the training library save,
 _OF_NETWORKS = tuple(
     cause.name for cause in (DOWNLOAD_FAILED, SERVICE_UNREACHABLE, PEER_MISSING, PEER_UNRESOLVABLE, STORAGE_FAILED)
 )
-_LOSSES = (FILE_MISSING.name, CHECKPOINT_DAMAGED.name)
-"""Causes of programs that had made steps whose files something else may have deleted."""
 _LED = (ACCESS_REFUSED.name, DISK_FULL.name, PORT_IN_USE.name)
 """Causes of which leads say more than the general hint."""
 _SAME_SECONDS = 10.0
@@ -274,7 +272,7 @@ def advise(report: Report) -> str:
     elif any(at < outcome.at - _SAME_SECONDS for at in same):
         hint += " The same error occurred more than once, so a restart is not enough."
     parts = (*report.leads, hint) if outcome.cause in _LED else (hint, *report.leads)
-    if outcome.cause in _LOSSES and report.leads and not report.fails_at_start:
+    if outcome.cause in LOST_FILES and report.leads and not report.fails_at_start:
         parts = (*report.leads, f"If that is not the cause: {hint}")
     hint = " ".join(parts)
     settings = suggest_settings(outcome.cause, outcome.error, report.record.get("hyperparameters") or {})

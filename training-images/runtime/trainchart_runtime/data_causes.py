@@ -50,3 +50,5 @@ CHECKPOINT_MISMATCH = Cause(
     "written, or train from the beginning in another folder: another claim, or another volumes.NAME.subPath.",
     RESTART_NEVER,
 )
+LOST_FILES = (FILE_MISSING.name, CHECKPOINT_DAMAGED.name)
+"""Causes of programs that had made steps whose files something else may have deleted."""
