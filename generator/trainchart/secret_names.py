@@ -128,7 +128,13 @@ _SECRETS = {
     *("password", "passwd", "passphrase", "passcode", "pwd", "secret", "apikey", "credential", "credentials"),
     *("creds", "token", "pat", "bearer", "jwt", "pw"),
 }
-_KEYS = {"api", "access", "secret", "private", "auth", "account", "wandb", "aws", "encryption", "ssh"}
+_KEYS = {
+    *("api", "access", "secret", "private", "auth", "account", "encryption", "ssh", "signing", "master", "storage"),
+    *("wandb", "aws", "kaggle", "openai", "anthropic", "fernet"),
+}
+_WHOLE = ("password", "passwd", "passphrase")
+"""End words that need no mark before them, as of PGPASSWORD."""
+_WORD_END = re.compile(r"[-_.]+|(?<=[a-z0-9])(?=[A-Z])")
 _TOKENS = {
     "pad",
     "unk",
@@ -161,9 +167,25 @@ _LOGIN = re.compile(
 def names_secret(words: Sequence[str]) -> bool:
     """Tell whether a variable or flag of these words, in lower case, carries a secret: api, key; not pad, token."""
     *before, last = words
+    if last.isdecimal() and before:  # as of API_KEY_2
+        return names_secret(before)
+    last = last.rstrip("0123456789") or last
     if last == "key":
         return bool(before) and before[-1] in _KEYS
-    return last in _SECRETS and not (last == "token" and before and before[-1] in _TOKENS)
+    if last == "token" and before and before[-1] in _TOKENS:
+        return False
+    return last in _SECRETS or last.endswith(_WHOLE)
+
+
+def is_secret_name(name: str) -> bool:
+    """Tell whether a variable or flag of this name carries a secret: API_KEY, hubToken; not pad-token."""
+    words = split_name(name)
+    return bool(words) and names_secret(words)
+
+
+def split_name(name: str) -> list[str]:
+    """Return the words of a name in lower case: logDir, log-dir and LOG_DIR are log and dir."""
+    return [word.lower() for word in _WORD_END.split(name) if word]
 
 
 def hide_logins(text: str, mask: str) -> str:

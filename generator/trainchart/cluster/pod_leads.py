@@ -13,7 +13,7 @@ from trainchart.cluster.full_volumes import name_volume
 from trainchart.cluster.snapshot import Object, Snapshot, items_of, listed, name_of, section
 from trainchart.reports.report import Report
 from trainchart.secret_masks import MASK
-from trainchart.secret_names import hide_logins, names_secret
+from trainchart.secret_names import hide_logins, is_secret_name
 from trainchart_runtime.causes import (
     ACCESS_REFUSED,
     DISK_FULL,
@@ -211,7 +211,7 @@ def _name_paths(spec: Object) -> Iterator[str]:
         path = value.rstrip("/")
         if name == "args" and value.endswith(".py"):
             continue  # the program itself: where that is missing, the cause says so
-        if _is_secret(name) or name in _NO_DATA or not _PATH.fullmatch(value) or path in mounts:
+        if is_secret_name(name) or name in _NO_DATA or not _PATH.fullmatch(value) or path in mounts:
             continue
         around = max((mount for mount in mounts if path.startswith(f"{mount}/")), key=len, default="")
         if around in of_data:
@@ -220,11 +220,6 @@ def _name_paths(spec: Object) -> Iterator[str]:
             found.append(f"{name}={value}, which is in no volume{_name_mounts(of_data)}")
     if found:
         yield f"Check that the files that it reads are where it looks: {'; '.join(found[:_SHOWN])}."
-
-
-def _is_secret(name: str) -> bool:
-    words = [word for word in re.split(r"[-_.]+", name.lower()) if word]
-    return bool(words) and names_secret(words)
 
 
 def _name_mounts(mounts: list[str]) -> str:

@@ -14,7 +14,7 @@ from trainchart.check.rule import Rule, Scope
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import YamlError, find_keys, parse_mapping
 from trainchart.secret_files import find_chart_secret
-from trainchart.secret_names import holds_login, names_secret
+from trainchart.secret_names import holds_login, is_secret_name, split_name
 
 _LEFTOVERS = re.compile(
     r"(?:.*/)?(?:\.git|\.svn|\.hg|\.idea|\.vscode|__pycache__|\.pytest_cache|node_modules)/.*"
@@ -125,11 +125,12 @@ def _find_in_value(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, str
 
 
 def _carries_secret(name: str, given: str) -> bool:
-    words = [word for word in re.split(r"[-_.]+", name.lower()) if word]
-    is_switch = bool(words) and (words[0] in _SWITCHES or given.lower() in ("true", "false", "none", "null"))
+    words = split_name(name)
+    is_switch = words[0] in _SWITCHES if words else False
     # As of --max-token.
     is_number = given.isdecimal() and words[-1:] == ["token"]
-    return bool(words) and names_secret(words) and not is_switch and not is_number and _is_given(given)
+    is_other = is_switch or is_number or given.lower() in ("true", "false", "none", "null")
+    return is_secret_name(name) and not is_other and _is_given(given)
 
 
 def _is_given(given: str) -> bool:
