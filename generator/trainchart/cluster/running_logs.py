@@ -14,6 +14,7 @@ from trainchart.reports.report import SILENT_SECONDS, Report
 from trainchart_runtime.contract import LAUNCHER_PREFIX, PEER_REFUSES
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import SUCCEEDED
+from trainchart_runtime.running_causes import NOT_CONNECTED
 
 _HEAD = re.compile(r"(?:Exception in thread (?P<thread>.+)|Process (?P<process>[\w-]+)):\s*$")
 """How Python begins to tell that a thread, or a process of multiprocessing, has ended with an exception."""
@@ -77,6 +78,8 @@ def _find_thread_error(lines: Sequence[LogLine]) -> Iterator[tuple[LogLine, str,
 
 def describe_lone_tasks(report: Report, logs: Sequence[Sequence[LogLine]]) -> Iterator[str]:
     """Yield which tasks make steps though their peers have refused connections all the time."""
+    if any(problem.cause == NOT_CONNECTED.name for problem in report.problems):
+        return  # told there
     has_succeeded = report.outcome is not None and report.outcome.result == SUCCEEDED
     is_recent = report.outcome is None and report.now - report.progress.at < SILENT_SECONDS
     if report.progress.step is None or not (has_succeeded or is_recent):

@@ -117,7 +117,7 @@ def test_without_the_right_to_see_nodes_a_closed_one_is_possible(hidden: str) ->
     assert "can be reached from some nodes only, and these have no room: free what" in remark
 
 
-def test_node_on_which_alone_a_controller_can_run_is_named() -> None:
+def test_only_node_that_fits_the_controller_is_named() -> None:
     words = "0/2 nodes are available: 2 had untolerated taint"
     waits = make_controller_pod()
     waits["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "exp1-mnist-controller-1", "controller": True}]

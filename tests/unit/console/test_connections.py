@@ -106,7 +106,7 @@ def test_an_unfinished_request_ends(make_serving: type[Serving], request_begun: 
         read_to_end(client)
 
 
-def test_drips_extend_no_limit(make_serving: type[Serving]) -> None:
+def test_slow_bytes_do_not_extend_the_limit(make_serving: type[Serving]) -> None:
     serving = make_serving(ConnectionLimits(200, head_seconds=0.3, body_seconds=LONG, read_seconds=LONG))
     end = time.monotonic() + WAIT
     with serving.connect(b"GET / HTTP/1.1\r\n") as client, pytest.raises(OSError):

@@ -49,6 +49,14 @@ STORAGE_SILENT = Cause(
     "many replicas exist, and how many are needed to write), and the network between them and the pod's node.",
     RESTART_GOES_ON,
 )
+NOT_CONNECTED = Cause(
+    "not-connected",
+    "The program of a task makes steps without being connected to its peers: it trains a model of its own.",
+    "If the tasks should train together, check whether the code or `env` removes or replaces TF_CONFIG "
+    "(os.environ.pop, as in tutorials), or creates the strategy without it. Until that is fixed, each task trains on "
+    "its own, and several may write the same files.",
+    RESTART_GOES_ON,
+)
 
-RUNNING_CAUSES = (NOT_A_NUMBER, SLOW_TASK, CPU_THROTTLED, CHILD_KILLED, STORAGE_SILENT)
+RUNNING_CAUSES = (NOT_A_NUMBER, SLOW_TASK, CPU_THROTTLED, CHILD_KILLED, STORAGE_SILENT, NOT_CONNECTED)
 """All of them; launchers report them."""

@@ -21,11 +21,11 @@ def say(**more):
     return parse_report({"attempt": 1, "state": "running", "peersWaiting": [], "failures": [], **more})
 
 
-def wait_for(*tasks, reason, seconds=75.0):
+def wait_for(*tasks, reason, seconds=75.0, **more):
     waiting = [
         {"address": f"exp1-mnist-{task}.exp1-mnist:2222", "reason": reason, "seconds": seconds} for task in tasks
     ]
-    return say(peersWaiting=waiting)
+    return say(peersWaiting=waiting, **more)
 
 
 def lose(*, times=5, every=55.0, error=RESET, cause="peer-lost", last=NOW - 20):
@@ -114,3 +114,41 @@ def test_error_that_names_no_task_is_shown_alone():
 def test_lost_peer_that_is_explained_or_over_is_no_problem(pods, reports):
     found = find(pods, **reports)
     assert not [problem for problem in found if problem.cause == causes.PEER_LOST.name]
+
+
+REFUSES = "refuses connections"
+
+
+def test_tasks_that_make_steps_and_do_not_listen_are_problems():
+    chief = wait_for("worker-0", "ps-0", reason=REFUSES, step=40)
+    found = find(chief_0=chief, worker_0=wait_for("chief-0", reason=REFUSES, step=38), ps_0=say())
+    assert [(each.subject, each.cause) for each in found] == [
+        ("exp1-mnist-chief-0", "not-connected"),
+        ("exp1-mnist-worker-0", "not-connected"),
+    ]
+    assert found[0].message == (
+        "it and these peers make steps, but do not listen for each other: exp1-mnist-worker-0.exp1-mnist:2222"
+    )
+
+
+@pytest.mark.parametrize(
+    "worker",
+    [
+        wait_for("chief-0", reason=REFUSES, step=None),
+        wait_for("chief-0", reason=REFUSES, step=38, state="parked"),
+        wait_for("ps-0", reason=REFUSES, step=38),
+        say(step=38),
+    ],
+    ids=["loads", "has finished", "waits for another", "listens"],
+)
+def test_a_peer_that_is_only_late_is_no_problem(worker):
+    assert find(chief_0=wait_for("worker-0", reason=REFUSES, step=40), worker_0=worker) == ()
+
+
+def test_a_run_without_recent_steps_has_lost_its_peers_otherwise():
+    chief = wait_for("worker-0", reason=REFUSES, step=40)
+    reports = {"uid-chief-0": chief, "uid-worker-0": wait_for("chief-0", reason=REFUSES, step=38)}
+    begun = decide(PLAN, see(group())._replace(reports=reports), running()).state
+    assert len(begun.problems) == 2
+    later = see(group(), now=NOW + 90)._replace(reports=reports)
+    assert decide(PLAN, later, begun).state.problems == ()

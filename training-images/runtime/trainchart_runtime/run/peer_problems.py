@@ -15,12 +15,15 @@ from trainchart_runtime.contract import PEER_REFUSES, PEER_UNRESOLVED
 from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Problem
 from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run.observation import LauncherReport, MissingPeer, PodView, find_task
-from trainchart_runtime.run.state import PROBLEMS_KEPT
+from trainchart_runtime.run.state import PROBLEMS_KEPT, RunProgress
+from trainchart_runtime.running_causes import NOT_CONNECTED
 from trainchart_runtime.termination import Failure
 
 _BREAKS = 3
 _BREAKS_SECONDS = 60.0
 """A peer that is replaced breaks connections once or twice, and soon answers again."""
+_RECENT_SECONDS = 60.0
+"""A run that makes steps has made one since then."""
 _NAMED = 5
 _NOT_RUNNING = float("inf")
 _TASK = re.compile(r"/job:([a-z]+)(?:/replica:\d+)?/task:(\d+)")
@@ -37,12 +40,18 @@ class PeerProblem(NamedTuple):
 
 
 def find_peer_problems(
-    group: Cluster, own: Sequence[PodView], reports: Mapping[str, LauncherReport], now: float
+    group: Cluster,
+    own: Sequence[PodView],
+    reports: Mapping[str, LauncherReport],
+    now: float,
+    progress: Optional[RunProgress] = None,
 ) -> List[PeerProblem]:
-    """Return what running pods cannot reach although it runs."""
+    """Return what running pods cannot reach although it runs, and who trains without its peers."""
     running = {pod.task: pod for pod in own if pod.is_running and not pod.is_deleting}
     known = [(pod, reports[pod.uid]) for pod in running.values() if pod.uid in reports]
     found = [_find_missing(group, running, pod, report) for pod, report in known if report.missing_peers]
+    if progress is not None and progress.step is not None and now - progress.at < _RECENT_SECONDS:
+        found += _find_lone(group, known)
     breaking = [(pod, report, breaks) for pod, report in known for breaks in [_find_breaks(report, now)] if breaks]
     if breaking:
         ends = _find_last_ends(group, running, reports)
@@ -70,6 +79,23 @@ def _find_missing(
         words = f"pods that run and cannot be reached from this one: {_list_peers(silent)} ({silent[0].reason})"
         return PeerProblem(pod.task, Problem(causes.PEER_MISSING.name, words[:MESSAGE_LIMIT]))
     return None
+
+
+def _find_lone(group: Cluster, known: Sequence[Tuple[PodView, LauncherReport]]) -> List[PeerProblem]:
+    """Return the tasks that make steps though none of two listens for the other: a program that loads makes none."""
+    refusing: Dict[Task, Dict[str, MissingPeer]] = {}
+    for pod, report in known:
+        if report.step is not None and not report.is_parked:
+            silent = [each for each in report.missing_peers if each.reason == PEER_REFUSES]
+            refusing[pod.task] = {each.address.partition(".")[0]: each for each in silent}
+    names = {task: group.pod_name(task) for task in refusing}
+    found = []
+    for task, peers in refusing.items():
+        mutual = [peers[names[each]] for each in refusing if names[each] in peers and names[task] in refusing[each]]
+        if mutual:
+            words = f"it and these peers make steps, but do not listen for each other: {_list_peers(mutual)}"
+            found.append(PeerProblem(task, Problem(NOT_CONNECTED.name, words[:MESSAGE_LIMIT])))
+    return found
 
 
 def _list_peers(peers: Sequence[MissingPeer]) -> str:

@@ -231,7 +231,7 @@ def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], sta
         begin = since.get((name, problem.cause), seen.now)
         found.append(PodProblem(name, node, problem.cause, problem.message, begin))
     explained = {each.subject for each in found}
-    for task, problem, at in find_peer_problems(group, own, seen.reports, seen.now):
+    for task, problem, at in find_peer_problems(group, own, seen.reports, seen.now, state.progress):
         name, node = group.pod_name(task), next(pod.node for pod in own if pod.task == task)
         if name not in explained:
             begin = since.get((name, problem.cause), at or seen.now)
