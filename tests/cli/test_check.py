@@ -205,6 +205,25 @@ def test_a_waived_finding_is_counted_and_keeps_its_reason(plain_chart: Path) -> 
     ]
 
 
+def test_waived_findings_are_printed_with_their_reasons(plain_chart: Path) -> None:
+    (plain_chart / "values.yaml").write_text("image: a\nimage: b\n# trainchart: ignore[keys-unique] no reason to\n")
+    assert run(plain_chart).stderr.endswith(", 1 waived (--info shows them)\n")
+    done = run(plain_chart, "--info")
+    assert "values.yaml:2: waived error: " in done.stdout
+    assert "  reason: no reason to\n" in done.stdout
+    assert done.stderr.endswith(", 1 waived\n")
+
+
+def test_a_template_that_asks_the_cluster_is_named(plain_chart: Path) -> None:
+    hidden = '{{- if %s }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: "{{ .Release.Name }}-x"}\n{{- end }}\n'
+    asked = {"a": 'lookup "v1" "Namespace" "" "kube-system"', "b": ".Release.IsUpgrade", "c": ".Values.lookup"}
+    for name, condition in asked.items():
+        (plain_chart / "templates" / f"{name}.yaml").write_text(hidden % condition)
+    found = [line for line in run(plain_chart, "--info").stdout.splitlines() if "asks what is in the cluster" in line]
+    places = {line.partition(": ")[0].rpartition("/")[2] for line in found}
+    assert places & {f"{name}.yaml:1" for name in asked} == {"a.yaml:1", "b.yaml:1"}
+
+
 def test_sarif_has_what_code_hosts_ask_for(plain_chart: Path) -> None:
     (plain_chart / "values.yaml").write_text("image: a\nimage: b\n# trainchart: ignore[keys-unique] no reason to\n")
     done = run(plain_chart, "--format", "sarif")

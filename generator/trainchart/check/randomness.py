@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trainchart.check.finding import CheckInput
-from trainchart.check.sources import NOTES_FILE, every_template, without_comments
+from trainchart.check.sources import NOTES_FILE, VALUES_FILE, every_template, without_comments
 from trainchart.helm.rendering import Manifest
 
 _ACTION = re.compile(r'\{\{(?:"(?:\\.|[^"\\\n])*+"|`[^`]*+`|(?!\}\}).)*+(?:\}\}|\Z)', re.DOTALL)
@@ -26,6 +26,7 @@ _KIND = re.compile(r"^kind:\s*[\"']?(\w+)", re.MULTILINE)
 _SET = re.compile(r"\{\{-?\s*(\$\w+)\s*:?=")
 _VARIABLE = re.compile(r"\$\w+")
 _LOOKUP = re.compile(r"(?<![\w.$])lookup(?!\w)")
+_CLUSTER = re.compile(r"(?<![\w.$])lookup(?!\w)|\.Release\.Is(?:Upgrade|Install)(?!\w)")
 _FUNCTION = re.compile(
     # Not after a dot, a dollar or a letter: .Values.now and $now are values.
     r"(?<![\w.$])(?:rand(?:AlphaNum|Alpha|Numeric|Ascii|Bytes|Int)|uuidv4|shuffle|now|ago|htpasswd|bcrypt|encryptAES"
@@ -76,6 +77,21 @@ def is_random_behind_lookup(given: CheckInput, manifest: Manifest) -> bool:
     own = [part for part in parts if part.path == manifest.source and (not part.kinds or manifest.kind in part.kinds)]
     random = [found for part in own for found in _reached(part, parts) if found.calls]
     return bool(random) and all(_is_guarded(part, parts) for part in random)
+
+
+def find_cluster_questions(files: Mapping[str, bytes]) -> Iterator[tuple[str, int]]:
+    """Yield path and line of the first place in each template, or in values, that asks what is in the cluster.
+
+    Texts count, too: `tpl` makes a template of them.
+    """
+    for path, content in files.items():
+        if "templates/" not in path and not path.endswith(VALUES_FILE):
+            continue
+        text = without_comments(content.decode(errors="replace"))
+        for action in _ACTION.finditer(text):
+            if found := _CLUSTER.search(action[0]):
+                yield path, text.count("\n", 0, action.start() + found.start()) + 1
+                break
 
 
 @functools.lru_cache(maxsize=4)

@@ -66,7 +66,9 @@ def check(
             autocompletion=complete.rules,
         ),
     ] = None,
-    info: Annotated[bool, typer.Option("--info", help="Also print findings of severity info.")] = False,
+    info: Annotated[
+        bool, typer.Option("--info", help="Also print findings of severity info, and those that are waived.")
+    ] = False,
     engine: Annotated[
         str, typer.Option("--engine", help="Helm engine: auto, sdk, binary or the path of a helm program.")
     ] = "auto",
@@ -159,16 +161,20 @@ def _print(checked: list[CheckedChart], rules: tuple[Rule, ...], format_: CheckF
             for finding in found.findings:
                 if info or finding.severity is not Severity.info:
                     print_line(_as_text(found, finding))
+            for entry in found.waived if info else ():
+                print_line(_as_text(found, entry.finding, reason=entry.waiver.reason))
 
 
 def _path(chart: Path) -> str:
     return "stdin" if str(chart) == "-" else chart.as_posix()
 
 
-def _as_text(checked: CheckedChart, finding: Finding) -> str:
+def _as_text(checked: CheckedChart, finding: Finding, *, reason: str = "") -> str:
     line = f":{finding.line}" if finding.line else ""
     where = checked.chart / finding.path if finding.path else checked.chart
-    lines = [f"{where}{line}: {finding.severity}: {finding.message} [{finding.rule}]"]
+    severity = f"waived {finding.severity}" if reason else finding.severity
+    lines = [f"{where}{line}: {severity}: {finding.message} [{finding.rule}]"]
+    lines += [f"  reason: {reason}"] if reason else []
     lines += [f"  with: {finding.values}"] if finding.values else []
     lines += [f"  hint: {finding.hint}"] if finding.hint else []
     # A name with a line break must not look like another finding.
@@ -208,9 +214,9 @@ def _summary(checked: list[CheckedChart], errors: int, warnings: int, *, shows_i
     notes = sum(len(found.findings) for found in checked) - errors - warnings
     waived = sum(len(found.waived) for found in checked)
     parts = [_counted(errors, "error"), _counted(warnings, "warning")]
-    parts += [f"{notes} info{'' if shows_info else ' (--info shows them)'}"] * bool(notes) + [
-        f"{waived} waived"
-    ] * bool(waived)
+    parts += [f"{notes} info"] * bool(notes) + [f"{waived} waived"] * bool(waived)
+    if (notes or waived) and not shows_info:
+        parts[-1] += " (--info shows them)"
     unknown = [found for chart in checked for found in chart.unknown_kinds]
     return ", ".join(parts) + (f"; {_not_looked_into(unknown)}" if unknown else "")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainchart.archive.chart_file import CHART_FILE
+from trainchart.archive.subcharts import open_packed
 from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.check.randomness import find_cluster_questions
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import chart_file
 
@@ -46,6 +48,15 @@ def check_renders(given: CheckInput) -> Iterator[Finding]:
                 hint=problem.hint,
                 values=case.label,
             )
+    # Ours keep what a run has, and are tested on clusters.
+    for path, number in () if given.is_generated else find_cluster_questions(open_packed(given.files, mark=".tgz")):
+        yield Finding(
+            "asks what is in the cluster: only what it makes of an empty one is checked",
+            path=path,
+            line=number,
+            severity=Severity.info,
+            hint="read the template, or see what it would make: helm install --dry-run=server",
+        )
 
 
 RULES = (
