@@ -109,7 +109,9 @@ def _find_in_value(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, str
         held = [each for key in ("data", "stringData") for _, each in _walk(value.get(key), ())]
         if any(_is_given(str(each)) for each in held):
             yield f"the Secret {mapping_at(value, 'metadata').get('name')} is given with its values", _SECRET_APART
-    named = [(path[-1], value)] if path[-2:-1] == ("env",) else []
+    named = [(path[-1], value)] if path[-2:-1] in (("env",), ("hyperparameters",)) else []
+    if path[-2:-1] == ("hyperparameters",) and split_name(path[-1])[-1:] == ["token"]:
+        named = []  # such as separatorToken, of a text
     if named and isinstance(value, dict):
         named = [(str(value.get("name")), value.get("value"))]
     for name, given in named:
