@@ -121,6 +121,16 @@ def test_the_first_failure_that_is_not_a_peers(messages, expected):
     assert find_first_failure(messages) == expected
 
 
+@pytest.mark.parametrize("cause", ["a-cause-of-tomorrow", "killed"])
+def test_a_cause_of_a_newer_launcher_is_kept(cause):
+    assert parse_termination(json.dumps({"cause": cause, "exitCode": 1})).cause == cause
+
+
+@pytest.mark.parametrize("cause", ["", "it is fine", "killed\n", "\x1b[31mkilled", "k" * 61, "Killed", "\ud800"])
+def test_what_is_no_name_of_a_cause_is_not_believed(cause):
+    assert parse_termination(json.dumps({"cause": cause, "exitCode": 1})).cause == "program-exit"
+
+
 def test_failure_has_a_known_cause_and_no_terminal_commands():
     forged = {"number": 1, "at": 5.0, "cause": "\x1b[31mlies 17", "exitCode": 0, "error": "\x1b]0;title\x07bad\rthing"}
     assert parse_failures([forged]) == (Failure(1, 5.0, "program-exit", 0, "badthing"),)

@@ -7,6 +7,7 @@ Times are Unix seconds with microseconds, because Kubernetes keeps whole seconds
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_runtime import causes
@@ -26,6 +27,9 @@ FAILURES_KEPT = 10
 _FAILURES_LEFT = 5
 _FAILURE_LIMIT = 200
 """Characters of an earlier end's error in a termination message; its launcher tells more while it lives."""
+
+
+_CAUSE = re.compile(r"[a-z][a-z0-9-]{0,59}")
 
 
 class Failure(NamedTuple):
@@ -113,7 +117,8 @@ def parse_termination(text: str) -> Optional[Termination]:
     if not isinstance(cause, str) or exit_code is None:
         return None
     return Termination(
-        cause=cause[:_TEXT_LIMIT],
+        # A newer launcher may know more of them, but the program can write anything in their place.
+        cause=cause if _CAUSE.fullmatch(cause) else causes.PROGRAM_EXIT.name,
         exit_code=exit_code,
         task_type=_text(document, "taskType"),
         task_index=parse_whole(document.get("taskIndex")) or 0,
