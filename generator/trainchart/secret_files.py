@@ -17,6 +17,8 @@ from trainchart.secret_names import HARMLESS_NAMES, SECRET_NAMES, TOKEN_NAMES
 
 _LARGEST = 1024 * 1024
 """Bytes; the content of larger files is not searched: they are data."""
+_LARGEST_NOTEBOOK = 16 * 1024 * 1024
+"""Bytes of a notebook: beside the code, it holds pictures."""
 _SHOWN = 4
 """Secrets of one file that are named beside the first."""
 _NEWLINE = rb"(?:\r?\n|(?:\\r)?\\n)[ \t]*"
@@ -179,7 +181,7 @@ def find_secret_content(path: str, content: bytes) -> FoundSecret | None:
     """Return the secrets inside a file, whatever its name; None where there are none, or too much to search."""
     if store := _STORES.get(content[:4]):
         return FoundSecret(store, 1)
-    if len(content) > _LARGEST:
+    if len(content) > (_LARGEST_NOTEBOOK if path.lower().endswith(".ipynb") else _LARGEST):
         return None
     if lines := _find_forms(content):
         (line, title), *others = sorted(lines.items())

@@ -356,3 +356,11 @@ def test_the_login_of_a_cluster_is_looked_for_in_one_pass() -> None:
     find_secret_content("x", b"current-context " + b"users: " * 149_000)
     assert time.process_time() - began < 2
     assert find_secret_content("x", b"current-context\nusers: users: a\n  token: abcdefghijklmnopq") is not None
+
+
+def test_a_large_notebook_is_searched():
+    cells = [{"source": ["token = 'hf_" + "a1" * 17 + "'"]}, {"outputs": [{"image/png": "A" * 3_000_000}]}]
+    notebook = json.dumps({"cells": cells}).encode()
+    found = find_secret("Train.IPYNB", notebook)
+    assert found is not None and found.title == "a Hugging Face token"
+    assert find_secret("train.bin", notebook) is None
