@@ -15,6 +15,7 @@ class Api:
 
     def __init__(self, *looks: int, is_there: bool = True) -> None:
         self.looks, self.is_there = list(looks), is_there
+        self.pod: dict[str, Any] = {"metadata": {"name": "helper-x"}}
 
     def delete_object(self, kind: Any, namespace: str, name: str) -> None:
         if not self.is_there:
@@ -23,7 +24,7 @@ class Api:
     def list_objects(self, kind: Any, namespace: str, *, labels: str) -> Any:
         if kind is not kubernetes_api.PODS:
             return ()
-        return ({"metadata": {"name": "helper-x"}},) * self.looks.pop(0)
+        return (self.pod,) * self.looks.pop(0)
 
 
 @pytest.mark.parametrize("looks", [(1, 0), (0, 0), (0, 1, 0), (1, 1, 0)])
@@ -41,3 +42,10 @@ def test_what_stays_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert probe.remove(api, "team", "helper") == ["Pod helper-x"]
     gone: Any = Api(is_there=False)
     assert probe.remove(gone, "team", "helper") == []
+
+
+def test_a_damaged_pod_does_not_end_the_removal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "_REMOVAL_SECONDS", -1.0)
+    api: Any = Api(1)
+    api.pod = {"metadata": "helper-x"}
+    assert probe.remove(api, "team", "helper") == ["Pod (without a name)"]

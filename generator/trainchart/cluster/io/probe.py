@@ -10,7 +10,7 @@ from typing import Any
 from trainchart.cluster.io import kubernetes_api, probe_program
 from trainchart.cluster.io.kubernetes_api import Kind, KubernetesApi
 from trainchart.cluster.io.releases import read_events
-from trainchart.cluster.snapshot import Object, listed
+from trainchart.cluster.snapshot import Object, listed, name_of
 from trainchart.errors import ClusterError, NotFound
 from trainchart_runtime.contract import INSTANCE_LABEL
 from trainchart_runtime.pod_problems import Event, parse_event
@@ -86,5 +86,5 @@ def _list_left(api: KubernetesApi, namespace: str, name: str) -> list[str]:
             found = api.list_objects(place, namespace, labels=f"{INSTANCE_LABEL}={name}")
         except ClusterError:
             continue  # what may not be listed could not be made, either
-        left += [f"{kind} {each['metadata']['name']}" for each in found]
+        left += [f"{kind} {name_of(each) or '(without a name)'}" for each in found]
     return left
