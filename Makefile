@@ -16,7 +16,7 @@ demo: $(VENV)/.demo ## Generate the chart of models/mnist.yaml, check it, and tr
 	trainchart check charts/mnist
 	trainchart run charts/mnist
 
-test: check tools ## Run everything that can be tested on this machine
+test: check tools ## Run all tests that this machine can run, except the long ones (make test-long)
 	cd tests/cluster/go && unformatted=$$("$$(go env GOROOT)/bin/gofmt" -l .) && test -z "$$unformatted"
 	cd tests/cluster/go && CGO_ENABLED=0 go test -trimpath $$(test "$$(uname)" != Linux || echo ./storage) ./networkpolicy/...
 	@mkdir -p build

@@ -468,7 +468,7 @@ def test_logs_after_the_end_are_what_was_kept(api: SmallApi, tmp_path: Path) -> 
     since = run_to(api, tmp_path, "logs", "exp1", "--since-failure")
     assert since.stdout == done.stdout
     assert "note: kept lines have no times, so those from before the failure are shown too" in since.stderr
-    gone = "no lines were kept of chief-0, worker-0, ps-0: when the run ended, their pods were gone, or"
+    gone = "no lines of chief-0, worker-0, ps-0 were kept: when the run ended, their pods were gone, or"
     assert gone in since.stderr
     kept = {"exp1-mnist-ps-0": {"at": NOW, "lines": ["served"]}, "odd": 5}
     api.objects["configmaps"][0]["data"]["logs.json"] = json.dumps(kept)
@@ -900,7 +900,7 @@ def test_pods_without_kept_lines_and_warnings_are_named(api: SmallApi, tmp_path:
         "exp1-mnist-ps-0": {"at": NOW, "lines": []},
     }
     api.objects["configmaps"][0]["data"]["logs.json"] = json.dumps(kept)
-    gone = "note: no lines were kept of chief-0: when the run ended, its pod was gone"
+    gone = "note: no lines of chief-0 were kept: when the run ended, its pod was gone"
     cut = "note: only some of the last lines of worker-1"
     done = run_to(api, tmp_path, "why", "exp1")
     assert "\n  worker-0 | WARNING input: skipped train-00002.csv\n\nThe last lines of " in done.stdout

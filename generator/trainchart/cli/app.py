@@ -26,7 +26,7 @@ from trainchart.errors import ToolError, TrainchartError
 
 COMMANDS = {
     "Write": {
-        "init": "Start a model: write a spec, and a script that is ready to train.",
+        "init": "Start a model: write a spec, and a training script that is ready to run.",
         "import": "Convert the input of another tool to a model spec.",
         "generate": "Generate charts from model specs.",
         "check": "Check charts against rules of Helm, Kubernetes and TensorFlow.",

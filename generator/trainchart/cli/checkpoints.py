@@ -172,7 +172,7 @@ def verify(
 ) -> None:
     """Read every byte of the checkpoints, and name files that have changed. Exit code 6: a checkpoint is damaged.
 
-    Also shows which checkpoint a training that starts now would restore.
+    Also shows which checkpoint a training run that starts now would restore.
 
     Example: trainchart checkpoints verify exp-7
     """

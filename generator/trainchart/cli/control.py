@@ -15,7 +15,7 @@ from trainchart.cli.output import Format, FormatOption, print_json, print_line, 
 _FIELDS_SHOWN = 4
 
 _HELP = {
-    "suspend": """Suspend a run: its programs get SIGTERM, and everything they hold is freed until it is resumed.
+    "suspend": """Suspend a run: its programs get SIGTERM, and everything they hold is freed until the run is resumed.
 
     Programs that use the training library save first; others lose the steps since the last checkpoint, unless they
     handle SIGTERM.

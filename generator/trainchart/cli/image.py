@@ -177,8 +177,8 @@ def inspect(
 ) -> None:
     """Show the image that a model spec names: digest, size, platforms, labels, and whether its inputs have changed.
 
-    Queries the registry; only --sbom pulls layers, the last ones. Give the options that the image was built with: they
-    belong to its inputs.
+    Queries the registry. It pulls layers only with --sbom: as a rule, only the last one. Give the options that the
+    image was built with: they belong to its inputs.
 
     Example: trainchart image inspect mnist
     """

@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 def import_(
     file: Annotated[Path, typer.Argument(help="File to import; - reads standard input.", show_default=False)],
-    name: Annotated[str, typer.Option("--name", help="Name of the model. Default: the name of the training.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Name of the model. Default: the name of the training job.")] = "",
     strategy: Annotated[
         str,
         typer.Option(

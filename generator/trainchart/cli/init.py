@@ -57,7 +57,7 @@ def init(
     ] = "",
     format_: FormatOption = Format.text,
 ) -> None:
-    """Start a model: write its spec, and a script that is ready to train with. Existing files are never overwritten."""
+    """Start a model: write its spec, and a training script that is ready to run. Never overwrites existing files."""
     from trainchart.actions.init import InitRequest, init_chart, init_model
 
     if family:

@@ -74,9 +74,7 @@ def _promote(
         int | None,
         typer.Option("--version", help="Version that clients see. Default: the step.", min=1, show_default=False),
     ] = None,
-    rollback: Annotated[
-        bool, typer.Option("--rollback", help="Serve the model again that was served before the current one.")
-    ] = False,
+    rollback: Annotated[bool, typer.Option("--rollback", help="Serve the previous model again.")] = False,
     history: Annotated[
         bool, typer.Option("--history", help="List the promotions that the server's revisions record.")
     ] = False,

@@ -75,8 +75,8 @@ def _tensorboard(
 
     For local runs, it runs on this machine, with the tensorboard package of this Python. For releases, it runs on the
     cluster, in a pod that mounts their volumes read-only: the command installs a release of the family notebook,
-    reaches it by port-forward, and uninstalls it when it ends. That needs helm, and permission to create a Deployment
-    and pods/portforward. Only this machine can reach it. Ctrl-C stops it.
+    reaches it by port-forward, and uninstalls it when it ends. That needs helm, and the rights to create a Deployment,
+    and to get and create pods/portforward. Only this machine can reach it. Ctrl-C stops it.
     """
     from trainchart.actions.support.cluster_access import Place
     from trainchart.actions.support.run_viewer import ViewerRequest, show_volumes

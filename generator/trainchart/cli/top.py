@@ -44,10 +44,10 @@ def _top(
     """Show the CPU, memory and GPUs that training pods use, next to what they request and hold.
 
     CPU and memory come from the cluster's metrics API. That API does not report GPUs, and some clusters do not have it:
-    then each pod's launcher reports its container's usage, which requires permission to create pods/portforward. CPU is
-    in cores. GPU-USE shows the utilization and memory (used/total) of each GPU; it needs nvidia-ml-py in the training
-    image. A dash means that a value is not known; notes below the table say where the values come from, and why some
-    are missing.
+    then each pod's launcher reports its container's usage, which requires the rights get and create on
+    pods/portforward. CPU is in cores. GPU-USE shows the utilization and memory (used/total) of each GPU; it needs
+    nvidia-ml-py in the training image. A dash means that a value is not known; notes below the table say where the
+    values come from, and why some are missing.
     """
     from trainchart.actions.support.cluster_access import Place
     from trainchart.actions.top import read_top

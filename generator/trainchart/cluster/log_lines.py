@@ -118,7 +118,7 @@ def describe_gaps(kept: Sequence[KeptLog], labels: Mapping[str, str]) -> Iterato
     if unkept:
         names, is_one = list_names(unkept), len(unkept) == 1
         gone = "its pod was gone, or its log was" if is_one else "their pods were gone, or their logs were"
-        yield f"no lines were kept of {names}: when the run ended, {gone} gone or could not be read in time"
+        yield f"no lines of {names} were kept: when the run ended, {gone} gone or could not be read in time"
     if cut:
         yield f"only some of the last lines of {list_names(cut)} were kept: {LEFT_OUT} stands for the others"
 

@@ -258,7 +258,7 @@ def _find_failing_companions(report: Report, seen: Snapshot) -> Iterator[str]:
             hint = fill_in(cause.hint, report.address, name, str(section(pod, "spec").get("nodeName") or ""))
             advice = "" if cause.name in advised else f". {hint}"
             advised.add(cause.name)
-            yield f"{name} does not run; the training continues without it: {problem.message} [{cause.name}]{advice}"
+            yield f"{name} is not running; the training continues without it: {problem.message} [{cause.name}]{advice}"
 
 
 def _list_claims(seen: Snapshot) -> set[str]:

@@ -219,8 +219,8 @@ class VolumeSettings(Section):
     """StorageClass of the claim; empty means the cluster's default, "-" means none. For an ephemeral volume, both mean
     the node's disk."""
     access_mode: Literal["ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod", "ReadOnlyMany"]
-    """Access mode of the claim. ReadWriteMany if more than one pod mounts it. An ephemeral volume is always
-    ReadWriteOnce."""
+    """Access mode of the claim. Default: ReadWriteMany if more than one pod mounts it, otherwise ReadWriteOnce. An
+    ephemeral volume is always ReadWriteOnce."""
     mount_path: Annotated[str, Field(pattern=r"^(/[^:]*)?$")]
     """Mount path in the pods. It may be empty only with a uri."""
     sub_path: str

@@ -115,7 +115,7 @@ class Notify(Section):
 
     secret: ObjectName
     """Secret of the namespace that contains the webhook's URL. Empty means no messages. A missing Secret never stops a
-    training."""
+    training run."""
     key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,253}$")]
     """Key of the Secret that contains the URL."""
     phases: list[Phase]
@@ -141,8 +141,8 @@ class Run(Section):
         str | int, JsonSchema({"type": ["string", "integer"], "pattern": RESUME_PATTERN, **EXACT, "minimum": 0})
     ]
     """From which checkpoint a new run starts. never: from none; latest: from the newest; a number: from the one of that
-    step. Checkpoints of other releases, and a claim that an earlier release of this name has left, are used only with
-    latest or a step."""
+    step. Checkpoints of other releases, and a claim that an earlier release of this name has left behind, are used only
+    with latest or a step."""
     resume_release: Annotated[
         str | int, JsonSchema({"type": ["string", "integer"], "pattern": RELEASE_PATTERN, **EXACT, "minimum": 0})
     ]
@@ -166,7 +166,7 @@ class Run(Section):
     active_deadline: Duration
     """How long the run may take before the run controller ends it as failed (48h, or seconds); 0 means no limit."""
     lost_node_timeout: Duration
-    """How long a node may not respond before its pods count as lost."""
+    """How long a node may be unresponsive before its pods count as lost."""
     force_delete_lost_pods: bool
     """Whether the run controller replaces the pods of a node that does not respond, although their programs may still
     be running there. If false, the training waits for the node, or for an administrator who marks it as out of

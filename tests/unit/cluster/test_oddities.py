@@ -49,7 +49,7 @@ def look(state: Any, *, is_over: bool = False, logs: Any = None, sets: Any = Non
 @pytest.mark.parametrize(
     ("waiting", "words"),
     [
-        ({"reason": "ImagePullBackOff", "message": "no such tag"}, "does not run; the training continues without it"),
+        ({"reason": "ImagePullBackOff", "message": "no such tag"}, "is not running; the training continues without it"),
         (None, ""),
     ],
 )

@@ -84,7 +84,7 @@ VOLUME_ERROR = Cause(
 STORAGE_CLASS_MISSING = Cause(
     "storage-class-missing",
     "A claim of the pod names a StorageClass that the cluster does not have.",
-    "kubectl get storageclass lists those there are. The class of a claim cannot be changed: have the cluster's "
+    "kubectl get storageclass lists the existing ones. The class of a claim cannot be changed: have the cluster's "
     "administrators create it, or name another one in the values, delete the claim, and run helm upgrade, which "
     "creates it again.",
     RESTART_WAITED_FOR,
@@ -208,7 +208,7 @@ LIMIT_RANGE = Cause(
 CLASS_MISSING = Cause(
     "class-missing",
     "The pod names a PriorityClass or RuntimeClass that the cluster does not have.",
-    "kubectl get priorityclass,runtimeclass lists those there are. Name one of them (priorityClassName, "
+    "kubectl get priorityclass,runtimeclass lists the existing ones. Name one of them (priorityClassName, "
     "runtimeClassName) or none, or have the cluster's administrators create the one that is missing.",
     RESTART_WAITED_FOR,
 )
@@ -280,10 +280,10 @@ EVICTED_BY_TAINT = Cause(
 EVICTED_BY_CLIENT = Cause(
     "evicted-by-client",
     "A client of Kubernetes' Eviction API evicted the pod: kubectl drain, a descheduler, an autoscaler or the like.",
-    "The node did not evict the pod, so the eviction is no sign of a fault in it. Events may name the client (kubectl "
-    "get events --field-selector involvedObject.name=POD); kubectl get nodes shows SchedulingDisabled for a node that "
-    "is being drained. Ask the client's owner to exempt training pods. If pods are evicted before they have saved a "
-    "checkpoint, the run makes no progress: save more often.",
+    "The node did not evict the pod, so the eviction does not mean that the node has a fault. Events may name the "
+    "client (kubectl get events --field-selector involvedObject.name=POD); kubectl get nodes shows SchedulingDisabled "
+    "for a node that is being drained. Ask the client's owner to exempt training pods. If pods are evicted before they "
+    "have saved a checkpoint, the run makes no progress: save more often.",
     RESTART_RECREATED,
 )
 POD_DEADLINE = Cause(

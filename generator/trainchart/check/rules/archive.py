@@ -158,7 +158,7 @@ RULES = (
     ),
     Rule(
         "secrets-absent",
-        "Everyone who can pull a chart can read its passwords and keys.",
+        "Anyone who can pull a chart can read its passwords and keys.",
         check_no_secrets,
         "docs/security.md",
         others=Severity.warning,

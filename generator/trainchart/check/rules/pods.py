@@ -137,7 +137,7 @@ RULES = (
     ),
     Rule(
         "images-pinned",
-        "With a moving tag, two pods of one training can run different programs.",
+        "With a moving tag, two pods of one training run can run different programs.",
         check_images,
         "https://helm.sh/docs/chart_best_practices/pods/#images",
         others=Severity.warning,

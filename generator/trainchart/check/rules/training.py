@@ -182,7 +182,7 @@ def _has_keep(manifest: Manifest) -> bool:
 RULES = (
     Rule(
         "token-image",
-        "The run controller has the only token of a release; everyone who can replace its image gets the token.",
+        "The run controller has the only token of a release; anyone who can replace its image gets the token.",
         check_token_image,
         "docs/security.md",
         severity=Severity.info,
@@ -205,7 +205,7 @@ RULES = (
     ),
     Rule(
         "training-sets",
-        "Peers must start together, and an upgrade must not restart a training run by itself.",
+        "Peers must start together, and after an upgrade the run controller restarts the pods, not the StatefulSet.",
         check_training_sets,
         "https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#update-strategies",
         scope=Scope.trainings,
