@@ -235,8 +235,8 @@ def test_why_names_the_policy_behind_a_failed_download(api: SmallApi, tmp_path: 
     spec = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     api.objects["networkpolicies"] = [{"metadata": metadata, "spec": spec}]
     why = run_to(api, tmp_path, "why", "exp1").stdout
-    cause = "The NetworkPolicy default-deny keeps the pods from the cluster's DNS, and it "
-    assert f"What to do next: {cause}keeps the run controller from the API server" in why
+    cause = "The NetworkPolicy default-deny keeps the pods from the cluster's DNS and the run controller from the API "
+    assert f"What to do next: {cause}server, see the notes" in why
     assert "Then: trainchart rerun exp1 -n team-a. If it fails again: Put the file into the image" in why
     assert "helm uninstall" not in why
     assert "has not written it yet" not in why

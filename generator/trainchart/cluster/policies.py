@@ -35,6 +35,7 @@ from trainchart_runtime.run.state import FAILED
 _PEERS = {"Ingress": ("ingress", "from"), "Egress": ("egress", "to")}
 """Direction → where a policy lists its rules, and where a rule lists its peers."""
 _DNS_PORT = 53
+_API_PORTS = (443, 6443)
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _OF_NETWORKS = tuple(cause.name for cause in (DOWNLOAD_FAILED, SERVICE_UNREACHABLE, PEER_MISSING, PEER_UNRESOLVABLE))
 _UNRESOLVED = re.compile(
@@ -70,16 +71,16 @@ def explain_by_policies(report: Report, seen: Snapshot, policies: Objects) -> Re
     """Return the report with the policies of others that explain it, and what to do about them."""
     remarks = list(find_foreign_policies(report, seen, policies))
     closed = [name for name, _, _ in _list_without_dns(report, seen, policies)]
-    cutting = list(dict.fromkeys(name_of(policy) for policy, _ in _list_cutting(report, seen, policies)))
-    why = f"could not write it, probably because {_name_all(cutting)} keeps it from the API server, see the notes"
-    known = [
-        each.replace(NOT_WRITTEN, f"is empty: the run controller {why}") if cutting else each for each in report.remarks
-    ]
-    parts = [f"{_name_all(closed)} keeps the pods from the cluster's DNS"] if closed else []
-    subject = "it" if closed == cutting else _name_all(cutting)
-    parts += [f"{subject} keeps the run controller from the API server"] if cutting else []
+    cutting = list(dict.fromkeys(name_of(policy) for policy, _, _ in _list_cutting(report, seen, policies)))
+    known = list(report.remarks)
+    if cutting:
+        why = f"could not write it, probably because {_name_keepers(cutting)} it from the API server, see the notes"
+        known = [each.replace(NOT_WRITTEN, f"is empty: the run controller {why}") for each in known]
+    parts = [f"{_name_keepers(closed)} the pods from the cluster's DNS"] if closed else []
+    whose = "the run controller from the API server"
+    parts += [f"{_name_keepers(cutting)} {whose}" if closed != cutting else whose] if cutting else []
     blockade = (
-        f"{', and '.join(parts)}, see the notes. Have its owner admit that and what the program calls, or add a "
+        f"{' and '.join(parts)}, see the notes. Have its owner admit that and what the program calls, or add a "
         "NetworkPolicy that does, since policies only add what is allowed (networkPolicy.restrictEgress, egress and "
         "apiServer in the values have the chart add its own). Until then, restarting or reinstalling does not help."
     )
@@ -87,8 +88,9 @@ def explain_by_policies(report: Report, seen: Snapshot, policies: Objects) -> Re
     return replace(report, remarks=(*known, *remarks), blockade=blockade)
 
 
-def _name_all(names: Sequence[str]) -> str:
-    return f"the NetworkPolicy {list_names(names)}"
+def _name_keepers(names: Sequence[str]) -> str:
+    """Return the policies and the verb."""
+    return f"the NetworkPolicies {list_names(names)} keep" if len(names) > 1 else f"the NetworkPolicy {names[0]} keeps"
 
 
 def _list_failures(report: Report) -> list[tuple[str, str]]:
@@ -125,7 +127,7 @@ def _list_pods(report: Report, seen: Snapshot) -> list[Object]:
 
 
 def find_foreign_policies(report: Report, seen: Snapshot, policies: Objects) -> Iterator[str]:
-    """Yield what policies of others keep the training from, once for each policy."""
+    """Yield what policies of others keep the training from, once for those that do so together."""
     found: dict[str, list[_Limit]] = {}
     for limit in (
         *_find_parted_peers(report, seen, policies),
@@ -135,13 +137,25 @@ def find_foreign_policies(report: Report, seen: Snapshot, policies: Objects) -> 
     ):
         found.setdefault(limit.policy, []).append(limit)
     made = {name_of(each): section(each, "metadata").get("creationTimestamp") for each in listed(policies)}
+    together: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, limits in found.items():
-        since = describe_time(parse_time(made.get(name)))
-        effects = "; it also ".join(limit.effect for limit in limits)
-        needs = "; and ".join(dict.fromkeys(limit.need for limit in limits))
+        together.setdefault(tuple((limit.effect, limit.need) for limit in limits), []).append(name)
+    for words, names in together.items():
+        times = [describe_time(parse_time(made.get(name))) for name in names]
+        effects = "; it also ".join(effect for effect, _ in words)
+        needs = "; and ".join(dict.fromkeys(need for _, need in words))
+        subject, owner = (
+            (f"the NetworkPolicy {names[0]}, which is not this release's and was made {times[0]},", "Its owner")
+            if len(names) == 1
+            else (
+                f"each of the NetworkPolicies {list_names(names)}, which are not this release's and were made "
+                f"{list_names(list(dict.fromkeys(times)))},",
+                "The owner of one of them",
+            )
+        )
         yield (
-            f"the NetworkPolicy {name}, which is not this release's and was made {since}, {effects}. Its owner must "
-            f"admit {needs} (kubectl describe networkpolicy {name} -n {report.key.namespace})"
+            f"{subject} {effects}. {owner} must admit {needs} (kubectl describe networkpolicy {' '.join(names[:5])} "
+            f"-n {report.key.namespace})"
         )
 
 
@@ -151,6 +165,7 @@ def _find_parted_peers(report: Report, seen: Snapshot, policies: Objects) -> Ite
     is_alone = sum(role.wanted for role in report.roles) == 1
     own = [each for each in listed(policies) if label(each, INSTANCE_LABEL) == report.key.release]
     limits: dict[str, dict[str, list[str]]] = {}
+    without_dns: set[str] = set()
     for direction in () if is_alone else _PEERS:
         covering = [each for each in listed(policies) if direction in _list_directions(each)]
         for pod in pods:
@@ -158,13 +173,13 @@ def _find_parted_peers(report: Report, seen: Snapshot, policies: Objects) -> Ite
             if not any(each in own or _admits(each, direction, pods) for each in selecting):
                 for policy in selecting:
                     limits.setdefault(name_of(policy), {}).setdefault(direction, []).append(name_of(pod))
+                if direction == "Egress" and not any(map(_admits_dns, selecting)):
+                    without_dns.update(map(name_of, selecting))
+    # Where names are known not to resolve, there is a limit of its own about it.
+    is_told = _lacks_names(report) or _lacks_services(report)
     for name, selected in limits.items():
         names = list_names(list(dict.fromkeys(pod for pods_of in selected.values() for pod in pods_of)))
-        policy = next(each for each in listed(policies) if name_of(each) == name)
-        # Where names are known not to resolve, there is a limit of its own about it.
-        is_closed = "Egress" in selected and not (
-            _admits_dns(policy) or _lacks_names(report) or _lacks_services(report)
-        )
+        is_closed = name in without_dns and not is_told
         yield _Limit(
             name,
             f"selects {names} ({' and '.join(selected)}) and does not admit their traffic to each other"
@@ -270,18 +285,19 @@ def _label_namespaces(peer: Object) -> str:
 
 def _find_cut_off_controllers(report: Report, seen: Snapshot, policies: Objects) -> Iterator[_Limit]:
     """Yield which policies of others keep the run controller from what is outside of its namespace."""
-    for policy, pod in _list_cutting(report, seen, policies):
+    for policy, pod, has_dns in _list_cutting(report, seen, policies):
+        what = "the API server" if has_dns else "the API server and the cluster's DNS"
         yield _Limit(
             name_of(policy),
-            f"selects the run controller {pod} (Egress) and does not admit traffic out of the namespace, so perhaps "
-            "not to the API server, without which the run controller neither records steps nor restarts or ends the "
-            "run",
-            "the API server and the cluster's DNS to the run controller",
+            f"selects the run controller {pod} (Egress) and does not admit "
+            f"{'connections' if has_dns else 'traffic'} out of the namespace, so perhaps not to the API server, "
+            "without which the run controller neither records steps nor restarts or ends the run",
+            f"{what} to the run controller",
         )
 
 
-def _list_cutting(report: Report, seen: Snapshot, policies: Objects) -> Iterator[tuple[Object, str]]:
-    """Yield the policies of others that keep a run controller from what is outside of its namespace, and its pod."""
+def _list_cutting(report: Report, seen: Snapshot, policies: Objects) -> Iterator[tuple[Object, str, bool]]:
+    """Yield the policies of others that keep a run controller from other namespaces, its pod, and if DNS is open."""
     if report.is_over and report.source == FROM_RECORD:
         return
     pods = [each for each in listed(seen.pods) if is_controllers(each)]
@@ -294,12 +310,14 @@ def _list_cutting(report: Report, seen: Snapshot, policies: Objects) -> Iterator
         selecting = [each for each in listed(policies) if "Egress" in _list_directions(each) and _selects(each, pod)]
         is_own = any(label(each, INSTANCE_LABEL) == report.key.release for each in selecting)
         if not is_own and not any(map(_admits_elsewhere, selecting)):
-            yield from ((policy, name_of(pod)) for policy in selecting)
+            has_dns = any(map(_admits_dns, selecting))
+            yield from ((policy, name_of(pod), has_dns) for policy in selecting)
 
 
 def _admits_elsewhere(policy: Object) -> bool:
-    """Say whether a policy admits anything outside of its namespace."""
-    rules = items_of(section(policy, "spec"), "egress")
+    """Say whether a policy admits connections, on a port of API servers, to anything outside of its namespace."""
+    every = items_of(section(policy, "spec"), "egress")
+    rules = [rule for rule in every if any(_has_port(rule, port, "TCP") for port in _API_PORTS)]
     peers = [peer for rule in rules for peer in items_of(rule, "to")]
     return any(not rule.get("to") for rule in rules) or any(
         "podSelector" not in peer or "namespaceSelector" in peer for peer in peers

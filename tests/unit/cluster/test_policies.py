@@ -221,6 +221,20 @@ def test_policy_with_several_limits_is_one_note() -> None:
     assert describe_report(report)["blockade"] is None
 
 
+def test_policies_that_act_together_are_judged_together() -> None:
+    deny = make_policy("deny-egress", policyTypes=["Egress"])
+    dns = egress(to_dns({"namespaceSelector": {}}), name="allow-dns")
+    seen = Snapshot(NOW, sets=tuple(make_sets()), pods=(*make_pods(), make_controller_pod()))
+    [remark] = find_foreign_policies(REPORT, seen, (deny, dns))
+    assert remark.startswith("each of the NetworkPolicies deny-egress, allow-dns, which are not this release's and ")
+    assert "does not admit their traffic to each other; it also selects the run controller " in remark
+    assert "does not admit connections out of the namespace, so perhaps not to the API server" in remark
+    assert "DNS" not in remark
+    assert f"(kubectl describe networkpolicy deny-egress allow-dns -n {NAMESPACE})" in remark
+    report = explain_by_policies(REPORT, seen, (deny, dns))
+    assert report.blockade.startswith("The NetworkPolicies deny-egress, allow-dns keep the run controller from the API")
+
+
 def test_policies_are_not_read_where_they_explain_nothing() -> None:
     seen = Snapshot(NOW, sets=tuple(make_sets()), pods=tuple(make_pods()))
     assert not needs_policies(REPORT, seen)
