@@ -114,7 +114,8 @@ def explain_run(address: RunAddress) -> Report:
         return report
     logs, gone = read_last_lines(address.place, report)
     is_silent = bool(report.seems_to_hang or report.step_pause)
-    silent_since = report.progress.at if is_silent else 0.0
+    # Where no step was ever reported, the program may make steps all the same.
+    silent_since = report.progress.at if is_silent and report.progress.step is not None else 0.0
     claims = claims_by_label(report, seen)
     repeated = describe_repeated_warnings(logs, claims, silent_since)
     dead = () if is_silent else describe_dead_threads(logs, claims)

@@ -28,6 +28,7 @@ _WARNERS_SHOWN = 8
 _TIMES = 3
 """A warning that is printed as often is repeated."""
 _BURST_SECONDS = 2.0
+_OVER_SECONDS = 60.0
 NO_SPACE = "No space left on device"
 _TRACEBACK = "Traceback (most recent call last):"
 CHAIN = re.compile(rf"{re.escape(_TRACEBACK)}|^During handling of the above|^The above exception was the direct")
@@ -41,6 +42,8 @@ _ECHO = re.compile(
     r"|Additional GRPC error information from remote target"
 )
 """What TensorFlow prints in all tasks when one has gone: nothing that came before."""
+_ROUTINE = re.compile(r"\bdeprecated\b|deprecation\.py")
+"""Warnings of programs that work."""
 _STACK = f"{LAUNCHER_PREFIX}{STACK_LINE}"
 _WHERE = re.compile(rf"^{LAUNCHER_PREFIX}.*(?P<how>{re.escape(WAITS_IN)}|{re.escape(BUSY_IN)})(?P<place>.+)")
 _THREAD = re.compile(r"Exception in thread [^:]+")
@@ -128,7 +131,11 @@ def find_warnings(kept: Sequence[KeptLog], report: Report, labels: Mapping[str, 
     failed = report.outcome.pod if report.outcome else ""
     found = []
     for log in kept:
-        own = [line for line in dict.fromkeys(_list_warnings(log.lines)) if not _ECHO.search(line)]
+        own = [
+            line
+            for line in dict.fromkeys(_list_warnings(log.lines))
+            if not (_ECHO.search(line) or _ROUTINE.search(line))
+        ]
         if own and log.pod != failed:
             found.append([LogLine("", labels.get(log.pod, log.pod), line) for line in own[:_WARNINGS_SHOWN]])
     return [line for lines in found[:_WARNERS_SHOWN] for line in lines]
@@ -176,7 +183,9 @@ def describe_repeated_warnings(
         for line in drop_ended_attempts(lines):
             if is_warning(line.text) and not CHAIN.search(line.text):
                 alike.setdefault(re.sub(r"\d+", "0", line.text), []).append(line)
-        repeated = [same for same in alike.values() if len(same) >= _TIMES and not _is_burst(same)]
+        end = parse_time(lines[-1].at) if lines else 0.0
+        often = [same for same in alike.values() if len(same) >= _TIMES]
+        repeated = [same for same in often if not _is_burst(same) and not _is_over(same, end)]
         for same in repeated[:_WARNINGS_SHOWN]:
             first, last = same[0], same[-1]
             yield (
@@ -215,6 +224,12 @@ def drop_ended_attempts(lines: Sequence[LogLine]) -> Sequence[LogLine]:
 def _is_burst(lines: Sequence[LogLine]) -> bool:
     """Say whether all lines are of one moment, as when a peer is lost: that is one warning."""
     return parse_time(lines[-1].at) - parse_time(lines[0].at) < _BURST_SECONDS
+
+
+def _is_over(lines: Sequence[LogLine], end: float) -> bool:
+    """Say whether the program has printed other lines since then for much longer than these, up to `end`."""
+    first, last = parse_time(lines[0].at), parse_time(lines[-1].at)
+    return end - last > max(_OVER_SECONDS, 3 * (last - first))
 
 
 def _advise_on_space(line: LogLine, claims: Sequence[str]) -> str:

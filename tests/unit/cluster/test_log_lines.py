@@ -94,11 +94,19 @@ def test_warning_that_repeats_without_steps_comes_first(silent_since: float, *, 
     assert ("warning: batch is empty. No step came meanwhile: fix what it warns about" in words) == is_told
 
 
+def test_warnings_of_the_start_are_not_told_later() -> None:
+    warnings = [LogLine(stamp_of(number), "worker-0", "warning: not increased") for number in range(5)]
+    steps = [LogLine(stamp_of(60.0 * number), "worker-0", f"at {number}") for number in range(1, 4)]
+    assert list(describe_repeated_warnings([[*warnings, *steps[:1]]], {}))
+    assert not list(describe_repeated_warnings([[*warnings, *steps]], {}))
+
+
 def test_what_all_print_when_one_has_gone_is_no_warning() -> None:
     lines = (
         "E0000 00:00:1.6  35 collective_executor.cc:252] BaseCollectiveExecutor::StartAbort ABORTED: Error reported",
         "E0000 00:00:1.6  35 ring_alg.cc:291] Aborting RingReduce with ABORTED: Collective ops is aborted by: Error",
         "The error could be from a previous operation. Restart your program to reset. [type.googleapis.com/x='']",
+        "WARNING:tensorflow:From /venv/saver.py:1068: remove_checkpoint is deprecated and will be removed",
         "WARNING: shard 7 is empty",
     )
     report = Report(TrainingKey("a", "exp", "m"), 0.0, FAILED, "record")
