@@ -22,8 +22,12 @@ _GROUPS_SHOWN = 8
 _OFTEN = 3
 _ALIKE = 3.0
 """Times between deaths that differ by less are about equal."""
+_TWO_ALIKE = 1.5
+"""The same of two times only."""
+_LONG_SECONDS = 60.0
+"""What dies later has not needed too much from its start on, also where it reports no steps."""
 _SHORT_SECONDS = 10.0
-"""What dies sooner has needed too much from its start on."""
+"""What dies sooner after another death is the same one."""
 _GROWTH = (
     "ran out of memory {times} times, each time about {gap} after it was started: its program grows. Most "
     "likely it keeps what it no longer needs (a list or cache that grows, a tf.function that is traced again): look "
@@ -78,10 +82,15 @@ def find_growth(report: Report) -> str:
         if each.cause == OUT_OF_MEMORY.name and all(abs(each.at - at) >= _SHORT_SECONDS for at in known):
             known.append(each.at)
     for pod, ends in times.items():
-        gaps = [later - earlier for earlier, later in itertools.pairwise(sorted(ends))]
-        if len(ends) >= _OFTEN and max(gaps) <= _ALIKE * min(gaps) and report.progress.step is not None:
-            return f"{pod} {_GROWTH.format(times=len(ends), gap=describe_seconds(sum(gaps) / len(gaps)))}"
+        begins = [each.at for each in report.history if each.phase == RUNNING and ends and each.at < min(ends)]
+        lives = [later - earlier for earlier, later in itertools.pairwise(sorted((*begins[-1:], *ends)))]
+        if len(ends) > 1 and _are_alike(lives) and (report.progress.step is not None or min(lives) >= _LONG_SECONDS):
+            return f"{pod} {_GROWTH.format(times=len(ends), gap=describe_seconds(sum(lives) / len(lives)))}"
     return ""
+
+
+def _are_alike(lives: Sequence[float]) -> bool:
+    return len(lives) > 1 and max(lives) <= (_ALIKE if len(lives) > 2 else _TWO_ALIKE) * min(lives)
 
 
 def advise_repeated(report: Report) -> str:

@@ -13,7 +13,7 @@ from trainchart.reports.report_json import describe_report
 from trainchart.reports.settings import suggest_settings
 from trainchart.reports.text import describe_time, list_lines, setback_lines, status_lines
 from trainchart.reports.why import why_lines
-from trainchart_runtime.run.state import FAILED, KILLED, RUNNING, Incident, Setback, Verdict
+from trainchart_runtime.run.state import FAILED, KILLED, RUNNING, HistoryEntry, Incident, Setback, Verdict
 
 RESUME = "trainchart run first --resume --release k9"
 
@@ -256,6 +256,18 @@ def test_deaths_again_and_again_have_a_next_step(times: list[float], cause: str,
 def test_memory_that_lacks_from_the_start_is_no_growth() -> None:
     assert "program grows" not in explain_deaths([9, 6, 3], "out-of-memory", is_over=False)
     assert "program grows" not in explain_deaths([72, 36, 5], "out-of-memory", is_over=False, step=None)
+
+
+@pytest.mark.parametrize(("began", "is_told"), [(520, True), (2000, False), (None, False)])
+def test_two_lives_of_equal_length_tell_of_growth(began: float | None, *, is_told: bool) -> None:
+    deaths = (Incident(NOW - 265, "k9-first-worker-0", "node1", "out-of-memory", ""),)
+    outcome = Verdict(FAILED, NOW, "out-of-memory", "It failed.", "Give the role more memory", "k9-first-worker-0")
+    history = () if began is None else (HistoryEntry(NOW - began, RUNNING, "every pod is running"),)
+    report = Report(TrainingKey("team-a", "k9", "first"), NOW, FAILED, "record", outcome=outcome, incidents=deaths)
+    text = "\n".join(why_lines(dataclasses.replace(report, history=history)))
+    assert (
+        "ran out of memory 2 times, each time about 4 min after it was started: its program grows" in text
+    ) == is_told
 
 
 def test_pace_of_a_run_is_told_with_what_shows_its_limits() -> None:
