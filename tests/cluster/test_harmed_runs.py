@@ -28,6 +28,16 @@ from tests.cluster.testcluster.traced import Traces
 
 pytestmark = pytest.mark.cluster
 
+APART = """
+import json, os, time
+path = os.environ["TRAINCHART_PROGRESS_FILE"]
+for step in range(1000):
+    with open(path + ".new", "w") as file:
+        json.dump({"step": step}, file)
+    os.rename(path + ".new", path)
+    time.sleep(1)
+"""
+"""Makes steps, and connects to nobody: a program without its TF_CONFIG."""
 TALKS = "for step in range(500): print('step', step, flush=True)\n"
 
 
@@ -100,6 +110,20 @@ def test_deleted_objects_are_named_and_restored(traces: Traces) -> None:
     )
     traces.end(release)
     wait_for_phase(release, "Succeeded")
+
+
+def test_a_training_without_its_peers_is_named(traces: Traces) -> None:
+    release = traces.plan("apart", {"command": ["python3", "-c", APART]})
+    release.install()
+
+    def read(client: Client) -> bool:
+        problems = (read_state(release, client) or {}).get("problems", ())
+        return any(each["cause"] == "not-connected" for each in problems)
+
+    release.access.wait_for(read, "tasks not connected", namespace=release.namespace, deadline_seconds=180)
+    [problem] = ask(release, "status")["problems"]
+    assert problem["subject"] == "apart-mnist-chief-0"
+    assert "apart-mnist-worker-0.apart-mnist:2222, " in problem["message"]
 
 
 def test_why_names_what_others_did_to_pods(traces: Traces) -> None:

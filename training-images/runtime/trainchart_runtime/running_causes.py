@@ -51,10 +51,10 @@ STORAGE_SILENT = Cause(
 )
 NOT_CONNECTED = Cause(
     "not-connected",
-    "The program of a task makes steps without being connected to its peers: it trains a model of its own.",
+    "The leading task makes steps without being connected to peers that its strategy needs: each trains on its own.",
     "If the tasks should train together, check whether the code or `env` removes or replaces TF_CONFIG "
-    "(os.environ.pop, as in tutorials), or creates the strategy without it. Until that is fixed, each task trains on "
-    "its own, and several may write the same files.",
+    "(os.environ.pop, as in tutorials), or creates the strategy without it. Until that is fixed, each task trains a "
+    "model of its own, and several may write the same files.",
     RESTART_GOES_ON,
 )
 

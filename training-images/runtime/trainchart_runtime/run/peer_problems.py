@@ -22,8 +22,8 @@ from trainchart_runtime.termination import Failure
 _BREAKS = 3
 _BREAKS_SECONDS = 60.0
 """A peer that is replaced breaks connections once or twice, and soon answers again."""
-_RECENT_SECONDS = 60.0
-"""A run that makes steps has made one since then."""
+_RECENT_SECONDS = 50.0
+"""A step that came since then is of the program that has waited for its peers for PEER_SECONDS."""
 _NAMED = 5
 _NOT_RUNNING = float("inf")
 _TASK = re.compile(r"/job:([a-z]+)(?:/replica:\d+)?/task:(\d+)")
@@ -46,12 +46,12 @@ def find_peer_problems(
     now: float,
     progress: Optional[RunProgress] = None,
 ) -> List[PeerProblem]:
-    """Return what running pods cannot reach although it runs, and who trains without its peers."""
+    """Return what running pods cannot reach although it runs, and whether the leading task trains without its peers."""
     running = {pod.task: pod for pod in own if pod.is_running and not pod.is_deleting}
     known = [(pod, reports[pod.uid]) for pod in running.values() if pod.uid in reports]
     found = [_find_missing(group, running, pod, report) for pod, report in known if report.missing_peers]
     if progress is not None and progress.step is not None and now - progress.at < _RECENT_SECONDS:
-        found += _find_lone(group, known)
+        found += _find_lone(known, progress)
     breaking = [(pod, report, breaks) for pod, report in known for breaks in [_find_breaks(report, now)] if breaks]
     if breaking:
         ends = _find_last_ends(group, running, reports)
@@ -81,21 +81,17 @@ def _find_missing(
     return None
 
 
-def _find_lone(group: Cluster, known: Sequence[Tuple[PodView, LauncherReport]]) -> List[PeerProblem]:
-    """Return the tasks that make steps though none of two listens for the other: a program that loads makes none."""
-    refusing: Dict[Task, Dict[str, MissingPeer]] = {}
+def _find_lone(known: Sequence[Tuple[PodView, LauncherReport]], progress: RunProgress) -> List[PeerProblem]:
+    """Return the leading task where it makes steps without peers that its strategy needs.
+
+    A launcher asks each peer until it has answered once, so none of these has since the program started.
+    """
     for pod, report in known:
-        if report.step is not None and not report.is_parked:
-            silent = [each for each in report.missing_peers if each.reason == PEER_REFUSES]
-            refusing[pod.task] = {each.address.partition(".")[0]: each for each in silent}
-    names = {task: group.pod_name(task) for task in refusing}
-    found = []
-    for task, peers in refusing.items():
-        mutual = [peers[names[each]] for each in refusing if names[each] in peers and names[task] in refusing[each]]
-        if mutual:
-            words = f"it and these peers make steps, but do not listen for each other: {_list_peers(mutual)}"
-            found.append(PeerProblem(task, Problem(NOT_CONNECTED.name, words[:MESSAGE_LIMIT])))
-    return found
+        closed = [each for each in report.missing_peers if each.reason == PEER_REFUSES]
+        if pod.uid == progress.uid and closed:
+            words = f"it makes steps, though these peers have never listened for it: {_list_peers(closed)}"
+            return [PeerProblem(pod.task, Problem(NOT_CONNECTED.name, words[:MESSAGE_LIMIT]))]
+    return []
 
 
 def _list_peers(peers: Sequence[MissingPeer]) -> str:
