@@ -164,11 +164,11 @@ _LOGIN = re.compile(
 """An address or a connection with a password, a token or a signature; a placeholder for one is none."""
 
 
-def names_secret(words: Sequence[str]) -> bool:
+def _names_secret(words: Sequence[str]) -> bool:
     """Tell whether a variable or flag of these words, in lower case, carries a secret: api, key; not pad, token."""
     *before, last = words
     if last.isdecimal() and before:  # as of API_KEY_2
-        return names_secret(before)
+        return _names_secret(before)
     last = last.rstrip("0123456789") or last
     if last == "key":
         return bool(before) and before[-1] in _KEYS
@@ -180,7 +180,7 @@ def names_secret(words: Sequence[str]) -> bool:
 def is_secret_name(name: str) -> bool:
     """Tell whether a variable or flag of this name carries a secret: API_KEY, hubToken; not pad-token."""
     words = split_name(name)
-    return bool(words) and names_secret(words)
+    return bool(words) and _names_secret(words)
 
 
 def split_name(name: str) -> list[str]:

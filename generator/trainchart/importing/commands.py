@@ -12,8 +12,8 @@ from trainchart.importing.environment import refer_to_secret, tell_secret
 from trainchart.importing.ledger import Ledger, Place
 from trainchart.importing.shell import SHELLS, ShellProgram, fill_variables, find_script, find_variables, read_script
 from trainchart.scaffold.flag import Declaration, refuse, to_camel_case
-from trainchart.scaffold.folder_flags import is_secret
 from trainchart.scaffold.place_flags import explain_unfilled, fill_place
+from trainchart.secret_names import is_secret_name
 from trainchart_runtime import contract
 from trainchart_runtime.cluster import ROLES
 
@@ -67,7 +67,7 @@ def _take_apart(
     known = {*env, *contract.PROGRAM_VARIABLES}
     if program is not None and (words := _resolve(program, known, found)) is not None:
         found.words, found.folder = words, program.folder
-        for name in filter(is_secret, found.env):
+        for name in filter(is_secret_name, found.env):
             found.env[name] = refer_to_secret(model, name)
             ledger.leave(place, f"the value of {name} looks like a secret", tell_secret(model, name))
         if "TF_CONFIG" in program.variables:
@@ -149,14 +149,14 @@ def _hide_secrets(found: RoleCommand, place: Place, model: str, ledger: Ledger) 
 
     for number, word in enumerate(found.words):
         option = _option_of(found.words, number)
-        if option and is_secret(option) and "$" not in word:
+        if option and is_secret_name(option) and "$" not in word:
             found.words[number] = f"{option}={hide(option)}" if word.startswith(f"{option}=") else hide(option)
         elif " " in word:
             found.words[number] = re.sub(
                 r"(?P<option>--?[A-Za-z][\w-]*)(?P<gap>[= ])(?P<value>[^\s$'\"-][^\s$'\";&|]*)",
                 lambda match: (
                     f"{match['option']}{match['gap']}{hide(match['option'])}"
-                    if is_secret(match["option"])
+                    if is_secret_name(match["option"])
                     else match[0]
                 ),
                 word,

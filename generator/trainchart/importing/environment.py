@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from trainchart.importing.ledger import Ledger, Place
-from trainchart.scaffold.folder_flags import is_secret
-from trainchart.secret_names import holds_login
+from trainchart.secret_names import holds_login, is_secret_name
 from trainchart.spec.section import RESERVED_ENV_PATTERN
 from trainchart.variables import find_references
 from trainchart_runtime import contract
@@ -51,7 +50,7 @@ def _read_value(name: str, value: Any, place: Place, model: str, ledger: Ledger)
         ledger.leave(place, "its value is not a string")
         return ""
     text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    if text and (is_secret(name) or holds_login(text)) and "$(" not in text:
+    if text and (is_secret_name(name) or holds_login(text)) and "$(" not in text:
         ledger.leave(
             place, f"the value of {name} looks like a secret, which a chart must not contain", tell_secret(model, name)
         )

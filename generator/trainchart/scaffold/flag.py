@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from trainchart.secret_names import split_name
 from trainchart.spec.document import LOST_TEXT
 from trainchart.spec.model import HYPERPARAMETER_PATTERN, Hyperparameter
 from trainchart_runtime.contract import hyperparameter_variable
@@ -174,8 +175,7 @@ def to_camel_case(option: str) -> str:
 
 def split_words(option: str) -> list[str]:
     """Return the words of an option in lower case: --logDir, --log-dir and --log_dir are log and dir."""
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", option)
-    return [word.lower() for word in re.split(r"[-_.]+", apart) if word] or [""]
+    return split_name(option) or [""]
 
 
 def make_list(

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 
 from trainchart.scaffold.flag import Declaration, split_words, to_camel_case
-from trainchart.secret_names import names_secret
 from trainchart_runtime import contract
 
 DATA_DIR = "TRAINCHART_DATA_DIR"
@@ -87,11 +86,6 @@ _FILE = re.compile(
 _MADE = re.compile(
     r"\b(synthetic|fake|dummy|random(ly)?([ -]generated)?) (data|images|inputs|examples|samples)", re.IGNORECASE
 )
-
-
-def is_secret(option: str) -> bool:
-    """Tell whether a flag carries a secret: --password, --hub-token, --api_key; not --pad_token."""
-    return names_secret(split_words(option))
 
 
 def names_profile(option: str) -> bool:

@@ -28,7 +28,6 @@ from trainchart.scaffold.folder_flags import (
     LOGS,
     fill_folder,
     folder_kinds,
-    is_secret,
     makes_data,
     names_folder,
     names_profile,
@@ -47,7 +46,7 @@ from trainchart.scaffold.place_flags import (
     shown_roles,
 )
 from trainchart.scaffold.python_literal import called_name
-from trainchart.secret_names import holds_login
+from trainchart.secret_names import holds_login, is_secret_name
 
 _STRATEGIES: Mapping[str, str] = {
     "ParameterServerStrategy": "parameter-server",
@@ -198,7 +197,7 @@ class _Sorting:
             self.references[option], says = place, ""
         elif place is not None and not (self.is_alone and may_be_size(declaration)):
             says = _leave(declaration, explain_unfilled(declaration))
-        elif declaration.kind == "string" and is_secret(option):
+        elif declaration.kind == "string" and is_secret_name(option):
             says = _leave(declaration, _SECRET % option)
         elif self._is_filled(declaration, kind):
             self.references[option] = fill_folder(declaration, kind, self.references.values())

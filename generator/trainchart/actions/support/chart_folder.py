@@ -39,8 +39,6 @@ _COPIES_HINT = (
 )
 _UNKEPT = "the volume checkpoints, which the spec does not have: what it saves is lost with its pod"
 _UNKEPT_HINT = "add to the spec: volumes: {checkpoints: {size: 5Gi, mountPath: /checkpoints}}"
-
-
 _MANY = 20
 """Charts; fewer are made sooner than other processes start."""
 _AT_ONCE = 10

@@ -44,7 +44,7 @@ def find_peer_problems(
     own: Sequence[PodView],
     reports: Mapping[str, LauncherReport],
     now: float,
-    progress: Optional[RunProgress] = None,
+    progress: Optional[RunProgress],
 ) -> List[PeerProblem]:
     """Return what running pods cannot reach although it runs, and whether the leading task trains without its peers."""
     running = {pod.task: pod for pod in own if pod.is_running and not pod.is_deleting}
