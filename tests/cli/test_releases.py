@@ -805,8 +805,12 @@ def test_why_names_the_revision_with_an_image(api: SmallApi, tmp_path: Path) -> 
     api.objects["secrets"] = [make_revision(1, "ml/a:1.4.0"), make_revision(2, "ml/a:1.4.O")]
     words = "note: revision 1 of the release has the image ml/a:1.4.0, and ml/a:1.4.O came later: helm rollback exp1 1"
     assert words in run_to(api, tmp_path, "why", "exp1").stdout
+    tags = [{"image": {"tag": tag}} for tag in ("1.4.0", "1.4.O")]
+    api.objects["secrets"] = [make_revision(number, values=values) for number, values in enumerate(tags, 1)]
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert 'revision 2\n    image.tag from "1.4.0" to "1.4.O"\n  next: if the last of them is the cause' in why
     api.refused["secrets"] = 403
-    assert "came later" not in run_to(api, tmp_path, "why", "exp1").stdout
+    assert "image.tag" not in run_to(api, tmp_path, "why", "exp1").stdout
 
 
 def test_why_names_who_uses_a_quota(api: SmallApi, tmp_path: Path) -> None:

@@ -189,16 +189,25 @@ def make_event(kind: str, name: str, reason: str, message: str, *, at: float = N
     }
 
 
-def make_revision(number: int, image: str = "a", status: str = "superseded", description: str = "") -> dict[str, Any]:
+def make_revision(
+    number: int,
+    image: str = "a",
+    status: str = "superseded",
+    description: str = "",
+    *,
+    values: Mapping[str, Any] | None = None,
+    version: str = "0.1.0",
+    age: float = 600,
+) -> dict[str, Any]:
     """Helm's record of a revision of exp1, whose workers have this image, and what Helm says of it."""
     container = f"{{name: training, image: {image}}}"
     manifest = (
         f"---\n# Source: a\nkind: StatefulSet\nmetadata: {{name: exp1-mnist-worker}}\n"
         f"spec: {{template: {{spec: {{containers: [{container}]}}}}}}\n"
     )
-    chart = {"metadata": {"name": "mnist", "version": "0.1.0", "apiVersion": "v2"}}
-    document = {"name": "exp1", "version": number, "chart": chart, "manifest": manifest}
+    chart = {"metadata": {"name": "mnist", "version": version, "apiVersion": "v2"}}
+    document = {"name": "exp1", "version": number, "chart": chart, "manifest": manifest, "config": values or {}}
     document["info"] = {"description": description}
     data = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(document).encode()))).decode()
     labels = {"owner": "helm", "name": "exp1", "version": str(number), "status": status}
-    return {"metadata": {"name": f"v{number}", "namespace": NAMESPACE, "labels": labels}, "data": {"release": data}}
+    return {"metadata": make_metadata(f"v{number}", labels, age=age), "data": {"release": data}}

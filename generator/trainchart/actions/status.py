@@ -48,9 +48,10 @@ from trainchart.cluster.resource_users import find_hopeless_quotas, find_node_us
 from trainchart.cluster.running_logs import describe_dead_threads, describe_lone_tasks
 from trainchart.cluster.snapshot import Snapshot, listed
 from trainchart.cluster.storage_folders import find_storage, list_volumes_of
+from trainchart.cluster.upgrades import find_upgrades
 from trainchart.reports.report import Report
 from trainchart_runtime.pod_causes import IMAGE_PULL, POD_DELETED
-from trainchart_runtime.run.state import RUNNING
+from trainchart_runtime.run.state import FAILED, RUNNING
 
 WATCH_SECONDS = 2.0
 _CONFIG_MAPS_READ = 8
@@ -92,10 +93,7 @@ def explain_run(address: RunAddress) -> Report:
     report = _add_changes(api, seen, report)
     unfinished = describe_unfinished_upgrade(report, *read_unfinished_upgrade(api, namespace, report.key.release))
     report = replace(report, remarks=(*unfinished, *report.remarks))
-    if any(each.cause == IMAGE_PULL.name for each in report.problems):
-        revisions = read_revisions(api, namespace, report.key.release)
-        earlier = describe_earlier_image(report, listed(seen.sets), revisions)
-        report = replace(report, remarks=(*earlier, *report.remarks))
+    report = _add_upgrades(api, seen, report)
     account = find_account(listed(seen.jobs))
     if account:
         missing = find_missing_rights(report, account, read_rights(api, namespace, account))
@@ -180,7 +178,7 @@ def _add_changes(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
     """Return the report with what others than Helm changed since the run began, about objects beside its pods' sets."""
     namespace, release = report.key.namespace, report.key.release
     maps = read_config_maps(api, namespace, list_config_maps(listed(seen.sets))[:_CONFIG_MAPS_READ])
-    began = report.history[0].at if report.history else report.since
+    began = _find_begin(report)
     changes = [*report.outside_changes, *find_config_changes("ConfigMap", maps, began, release)]
     if report.is_refused_access:
         secrets = read_secrets(api, namespace, list_secrets(listed(seen.sets))[:_CONFIG_MAPS_READ])
@@ -188,6 +186,24 @@ def _add_changes(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
     for kind, objects in {"Job": seen.jobs, **read_network_objects(api, namespace, release)}.items():
         changes += find_object_changes(kind, listed(objects), began, release)
     return replace(report, outside_changes=tuple(sorted(changes, key=lambda change: change.at)))
+
+
+def _add_upgrades(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
+    """Return the report of a run in trouble with what upgrades of its release changed, or which image it had before."""
+    is_failed = report.outcome is not None and report.outcome.result == FAILED
+    is_slow = report.slowdown or report.step_pause or report.seems_to_hang
+    if not (is_failed or is_slow or report.problems or report.incidents):
+        return report
+    revisions = read_revisions(api, report.key.namespace, report.key.release)
+    upgrades = find_upgrades(revisions, _find_begin(report))
+    if upgrades or all(each.cause != IMAGE_PULL.name for each in report.problems):
+        return replace(report, upgrades=upgrades)
+    earlier = describe_earlier_image(report, listed(seen.sets), revisions)
+    return replace(report, remarks=(*earlier, *report.remarks))
+
+
+def _find_begin(report: Report) -> float:
+    return report.history[0].at if report.history else report.since
 
 
 def _look(api: KubernetesApi, namespace: str, name: str) -> Report:

@@ -71,27 +71,28 @@ def choose_record(records: Sequence[Object]) -> Object | None:
     Raises:
         HelmRecordError: another helm command is changing the release.
     """
-    newest = max(records, key=_revision, default=None)
+    newest = max(records, key=revision_of, default=None)
     if newest is None:
         return None
     status = label(newest, "status")
     if status.startswith("pending-") or status == "uninstalling":
         raise HelmRecordError(f"helm says that it is {status}: another helm command runs, or one was interrupted")
     deployed = [record for record in records if label(record, "status") == DEPLOYED]
-    return max(deployed, key=_revision, default=newest)
+    return max(deployed, key=revision_of, default=newest)
 
 
 def describe_unfinished_upgrade(report: Report, unfinished: Objects, installed: Objects) -> Iterator[str]:
     """Say that Helm is changing the release, was cut off while it did, or has failed, and what to do."""
-    newest = max(listed(unfinished), key=_revision, default=None)
-    last = max(map(_revision, listed(installed)), default=0)
-    if newest is None or _revision(newest) < last:
+    newest = max(listed(unfinished), key=revision_of, default=None)
+    last = max(map(revision_of, listed(installed)), default=0)
+    number = 0 if newest is None else revision_of(newest)
+    if newest is None or number < last:
         return
     release, namespace = report.key.release, report.key.namespace
     since = describe_time(parse_time(section(newest, "metadata").get("creationTimestamp")))
     if label(newest, "status") == FAILED:
         yield (
-            f"revision {_revision(newest)} of the release failed at {since}, so some of its objects may be missing or "
+            f"revision {number} of the release failed at {since}, so some of its objects may be missing or "
             f"old: {_describe_failure(newest)}. Correct what Helm names, and run helm upgrade --install again"
         )
         return
@@ -100,7 +101,7 @@ def describe_unfinished_upgrade(report: Report, unfinished: Objects, installed: 
         revision = last or "REVISION"
         cure = f"helm rollback {release} {revision} -n {namespace}, or with another revision of helm history {release}"
     yield (
-        f"revision {_revision(newest)} of the release has been {label(newest, 'status')} since {since}: a helm command "
+        f"revision {number} of the release has been {label(newest, 'status')} since {since}: a helm command "
         f"is running, or was interrupted. Until it ends, Helm refuses every upgrade. If none is running: {cure}"
     )
 
@@ -118,7 +119,7 @@ def describe_earlier_image(report: Report, sets: Iterable[Object], records: Obje
     images = {name_of(each): _find_image(each) for each in sets}
     # The image of an init container may be the one that is meant.
     failing = {name: image for name, image in images.items() if image and image in words.get(name, "")}
-    revisions = sorted(listed(records), key=_revision, reverse=True)[:_REVISIONS_READ]
+    revisions = sorted(listed(records), key=revision_of, reverse=True)[:_REVISIONS_READ]
     if not failing or not revisions:
         return
     name, image = next(iter(failing.items()))
@@ -129,7 +130,10 @@ def describe_earlier_image(report: Report, sets: Iterable[Object], records: Obje
     for record in earlier:
         before = _read_images(record).get(name)
         if before and before != image:
-            number, release = _revision(record), f"{report.key.release} {_revision(record)} -n {report.key.namespace}"
+            number, release = (
+                revision_of(record),
+                f"{report.key.release} {revision_of(record)} -n {report.key.namespace}",
+            )
             yield (
                 f"revision {number} of the release has the image {before}, and {image} came later: helm rollback "
                 f"{release} restores revision {number}, its other values too. Or helm upgrade with an image that "
@@ -191,7 +195,8 @@ def parse_release(record: Object) -> HelmRelease:
         raise HelmRecordError(f"{name_of(record)} is not what Helm writes: {error!r:.200}") from error
 
 
-def _revision(record: Object) -> int:
+def revision_of(record: Object) -> int:
+    """Return the number of the revision that a record is of; 0 where it has none."""
     text = label(record, "version")
     return int(text) if text.isascii() and text.isdigit() else 0
 

@@ -1,4 +1,4 @@
-"""Describes changes to the objects of a run that were made outside Helm, and how to undo them. Pure."""
+"""Describes what upgrades of a release changed, and others outside Helm, and how to undo it. Pure."""
 
 from __future__ import annotations
 
@@ -64,6 +64,22 @@ def change_lines(report: Report) -> Iterator[str]:
         yield f"  next: {fill_in(_UNDO_CHANGES, report.address)}"
     if foreign:
         yield f"  next: if the change was not intended, {_restore(foreign)}"
+
+
+def upgrade_lines(report: Report) -> Iterator[str]:
+    """Yield what each upgrade changed, oldest first, and what undoes them."""
+    if not report.upgrades:
+        return
+    yield ""
+    yield "What upgrades of the release changed:"
+    for upgrade in report.upgrades:
+        yield f"  {describe_time(upgrade.at)}  revision {upgrade.revision}"
+        yield from (f"    {change}" for change in upgrade.changes[:_SHOWN])
+        if len(upgrade.changes) > _SHOWN:
+            yield f"    and {len(upgrade.changes) - _SHOWN} more"
+    release, place = report.key.release, report.key.namespace
+    rollback = f"helm rollback {release} {report.upgrades[-1].before} -n {place}"
+    yield f"  next: if the last of them is the cause, undo it: {rollback}"
 
 
 def advise_on_changes(report: Report, outcome: Verdict, hint: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.run_settings import UNKNOWN_SETTINGS, RunSettings
 from trainchart.reports.runs_option import runs_option
+from trainchart.reports.upgrade import Upgrade
 from trainchart_runtime.causes import (
     ACCESS_REFUSED,
     CAUSES,
@@ -253,6 +254,8 @@ class Report:
     controller: str = ""
     """running, starting, held, finished, failed, missing; none: the release has no controller; empty: not known."""
     outside_changes: tuple[OutsideChange, ...] = ()
+    upgrades: tuple[Upgrade, ...] = ()
+    """Since the run began or soon before, oldest first; only of a run in trouble."""
     queue: QueueStanding | None = None
     """Only while it waits there."""
     last_lines: tuple[LogLine, ...] = ()

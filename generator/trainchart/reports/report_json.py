@@ -9,6 +9,7 @@ from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import OutsideChange, PodReport, QueueStanding, Report, ReportedProblem, RoleReport
 from trainchart.reports.run_settings import describe_settings
 from trainchart.reports.timing import find_seconds, find_start
+from trainchart.reports.upgrade import Upgrade
 from trainchart_runtime.records import dump_record
 
 
@@ -51,6 +52,7 @@ def describe_report(report: Report) -> dict[str, Any]:
         "setbacks": [dump_record(setback) for setback in report.setbacks],
         "history": [dump_record(entry) for entry in report.history],
         "outsideChanges": [_describe_change(change) for change in report.outside_changes],
+        "upgrades": [_describe_upgrade(upgrade) for upgrade in report.upgrades],
         "lastLines": _describe_lines(report.last_lines),
         "waits": _describe_lines(report.waits),
         "busy": _describe_lines(report.busy),
@@ -75,6 +77,10 @@ def _describe_change(change: OutsideChange) -> dict[str, Any]:
         "fields": list(change.fields),
         "isPartOfRelease": change.is_of_release,
     }
+
+
+def _describe_upgrade(upgrade: Upgrade) -> dict[str, Any]:
+    return {"revision": upgrade.revision, "at": upgrade.at or None, "changes": list(upgrade.changes)}
 
 
 def _describe_role(role: RoleReport) -> dict[str, Any]:

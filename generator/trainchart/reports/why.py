@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from trainchart.reports.changes import advise_on_changes, change_lines
+from trainchart.reports.changes import advise_on_changes, change_lines, upgrade_lines
 from trainchart.reports.deaths import advise_repeated, death_lines, find_first_death, find_growth
 from trainchart.reports.hangs import (
     advise_on_hang,
@@ -116,6 +116,7 @@ def why_lines(report: Report) -> list[str]:
     if outcome is None or outcome.result != FAILED:
         lines += death_lines(report)
     lines += ["", *setback_lines(report)] if report.setbacks else []
+    lines += upgrade_lines(report)
     lines += _history(report)
     lines += change_lines(report)
     lines += [f"note: {note}" for note in notes]

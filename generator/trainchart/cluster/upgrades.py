@@ -1,0 +1,71 @@
+"""Finds what the last upgrades of a release changed, in Helm's own records of its revisions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from trainchart.cluster.helm_record import DEPLOYED, FAILED, HelmRecordError, HelmRelease, parse_release, revision_of
+from trainchart.cluster.snapshot import Objects, label, listed, section
+from trainchart.compare.defaults import find_changed_defaults
+from trainchart.json_documents import encode_value
+from trainchart.reports.upgrade import Upgrade
+from trainchart.secret_masks import MASK
+from trainchart.secret_names import hide_logins, is_secret_name
+from trainchart_runtime.log_text import hide_credentials
+from trainchart_runtime.pod_problems import parse_time
+
+_APPLIED = (DEPLOYED, "superseded", FAILED)
+"""Status of the revisions whose objects Helm has sent, in part at least."""
+_READ = 6
+"""Revisions: each holds a whole chart."""
+_SHOWN = 3
+_SOON_SECONDS = 3600.0
+"""An upgrade that came this long before the run began may still explain it: reruns are upgrades, too."""
+_CONTROLS = ("run.id", "run.desiredState")
+"""What trainchart rerun, stop, suspend and resume set."""
+_PRIVATE = ("env", "envFrom", "args", "command", "extraManifests", "initContainers", "extraContainers")
+"""Values whose texts may hold secrets under any name."""
+_WIDTH = 80
+
+
+def find_upgrades(records: Objects, began: float) -> tuple[Upgrade, ...]:
+    """Return the last upgrades since a run began, or soon before, that changed values or the chart; oldest first."""
+    made = [each for each in listed(records) if label(each, "status") in _APPLIED]
+    made = sorted(made, key=revision_of)[-_READ:]
+    found = []
+    for old, new in pairwise(made):
+        at = parse_time(section(new, "metadata").get("creationTimestamp"))
+        if at < began - _SOON_SECONDS:
+            continue
+        try:
+            before, after = parse_release(old), parse_release(new)
+        except HelmRecordError:
+            continue
+        changes = tuple(_list_changes(before, after))
+        found += [Upgrade(after.revision, before.revision, at, changes)] if changes else []
+    return tuple(found[-_SHOWN:])
+
+
+def _list_changes(before: HelmRelease, after: HelmRelease) -> Iterator[str]:
+    if before.chart_version != after.chart_version:
+        yield f"the chart, from version {before.chart_version} to {after.chart_version}"
+    for change in find_changed_defaults(before.values, after.values):
+        if change.path.endswith(_CONTROLS):
+            continue
+        words = [_show(change.path, value) for value in (change.before, change.after)]
+        yield f"{change.path} from {words[0]} to {words[1]}" if all(words) else change.path
+
+
+def _show(path: str, value: Any) -> str:
+    """Return a value as people may see it; "" where it may hold a secret, or is too long."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, (bool, int, float)):
+        return encode_value(value)
+    keys = path.split(".")
+    if not isinstance(value, str) or any(key in _PRIVATE or is_secret_name(key) for key in keys):
+        return ""
+    text = encode_value(hide_credentials(hide_logins(value, MASK)))
+    return text if len(text) <= _WIDTH else ""

@@ -1,0 +1,18 @@
+"""What an upgrade of a release changed. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """A revision of a release, and how it differs from the one before."""
+
+    revision: int
+    before: int
+    """The revision that it is compared with."""
+    at: float
+    """Unix seconds at which it was made."""
+    changes: tuple[str, ...]
+    """Such as: image.tag from "1.0" to "1.1"."""

@@ -1,0 +1,79 @@
+"""What upgrades of a release changed, as far as Helm's records say it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_revision
+from trainchart.cluster.snapshot import Unreadable
+from trainchart.cluster.upgrades import find_upgrades
+from trainchart.reports.report import Report, TrainingKey
+from trainchart.reports.why import why_lines
+
+Values = dict[str, Any]
+
+
+def find(*values: Values, began: float = NOW - 900, **options: Any) -> list[tuple[int, tuple[str, ...]]]:
+    """Return the revisions that changed something, and what; `values` are those of revisions 1, 2, …"""
+    records = tuple(make_revision(number, values=each, **options) for number, each in enumerate(values, 1))
+    return [(each.revision, each.changes) for each in find_upgrades(records, began)]
+
+
+def test_an_upgrade_is_told_with_the_values_it_changed() -> None:
+    old = {"image": {"tag": "1.0.0"}, "roles": {"worker": {"replicas": 2}}, "run": {"id": "a"}}
+    new = {"image": {"tag": "1.0.1"}, "roles": {"worker": {"replicas": 4}}, "run": {"id": "b"}}
+    changes = ('image.tag from "1.0.0" to "1.0.1"', "roles.worker.replicas from 2 to 4")
+    assert find(old, new) == [(2, changes)]
+    assert find({}, old, new | {"run": {}})[1] == (3, changes)
+    assert find({}, {"gpu": {"resource": "amd.com/gpu"}}) == [(2, ('gpu.resource from nothing to "amd.com/gpu"',))]
+
+
+def test_a_newer_chart_is_told_with_both_versions() -> None:
+    records = (make_revision(1), make_revision(2, version="0.2.0", status="deployed"))
+    (upgrade,) = find_upgrades(records, NOW - 900)
+    assert upgrade.changes == ("the chart, from version 0.1.0 to 0.2.0",)
+    assert (upgrade.before, upgrade.at) == (1, NOW - 600)
+
+
+def test_restarts_and_old_upgrades_are_not_told() -> None:
+    first, second = {"run": {"id": "a", "desiredState": "stopped"}}, {"run": {"id": "b", "desiredState": "running"}}
+    assert not find(first, second)
+    assert not find({"mnist": first}, {"mnist": second})
+    assert not find({"a": 1}, {"a": 2}, age=5000)
+    assert find({"a": 1}, {"a": 2}, age=4000), "soon before the run began"
+    assert not find({"a": 1}, {"a": 2}, status="pending-upgrade")
+    assert find({"a": 1}, {"a": 2}, status="failed"), "its objects may have been sent"
+    assert not find_upgrades(Unreadable("secrets", "forbidden"), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("env", "NOTE"), "hunter2"),
+        (("hyperparameters", "hubToken"), "hunter2"),
+        (("roles", "ps", "args"), ["--password=hunter2"]),
+        (("data", "url"), "postgres://me:hunter2@host/base"),
+        (("data", "header"), "Authorization: Bearer hunter2hunter2"),
+        (("notes",), "hunter2" * 40),
+    ],
+)
+def test_secrets_in_changed_values_are_not_shown(path: tuple[str, ...], value: Any) -> None:
+    values: Any = value
+    for key in reversed(path):
+        values = {key: values}
+    ((_, changes),) = find({}, values)
+    assert "hunter2" not in str(changes)
+    assert changes[0].startswith(".".join(path))
+
+
+def test_why_names_the_upgrade_and_how_to_undo_it() -> None:
+    many = {f"key{number:02}": number for number in range(20)}
+    records = (make_revision(1), make_revision(2, values=many, status="deployed"))
+    found = find_upgrades(records, NOW - 900)
+    report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Running", "record", upgrades=found)
+    text = "\n".join(why_lines(report))
+    assert "What upgrades of the release changed:\n  2027-01-15 07:50:00 UTC  revision 2\n    key00 from" in text
+    assert "    key07 from nothing to 7\n    and 12 more\n" in text
+    assert text.endswith("  next: if the last of them is the cause, undo it: helm rollback exp1 1 -n team-a")
