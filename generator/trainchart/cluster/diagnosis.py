@@ -222,6 +222,7 @@ def _complete(
         chart=next((each.chart for each in sets), ""),
         settings=find_settings(seen),
         controller=controller.state,
+        gives_up_at=_find_start_deadline(report, record.state, sets, controller),
         unknown=(*list_unknown(seen.sets, seen.pods, seen.records, seen.jobs, seen.events), *_list_damaged(seen)),
         outside_changes=tuple(change for each in listed(seen.sets) for change in find_outside_changes(each)),
     )
@@ -245,6 +246,17 @@ def _complete(
         )
     remarks = find_remarks(report, seen, record, sets, pods, controller)
     return replace(report, remarks=tuple(remarks), leads=find_leads(report, seen))
+
+
+def _find_start_deadline(
+    report: Report, state: RunState | None, sets: Sequence[RoleSet], controller: Controller
+) -> float:
+    """Return when the run controller ends a run whose pods are not all there; 0 where it does not."""
+    seconds = max((each.start_deadline for each in sets), default=0)
+    if state is None or not seconds or controller.state != "running":
+        return 0.0
+    since = {STARTING: report.since, RUNNING: state.missing_since}.get(report.phase)
+    return since + seconds if since else 0.0
 
 
 def _count(role: RoleSet, pods: Sequence[TrainingPod], known: Sequence[RoleReport]) -> RoleReport:

@@ -29,6 +29,7 @@ from trainchart_runtime.contract import (
     NAME_LABEL,
     REPLICAS_ANNOTATION,
     RUN_ID,
+    START_DEADLINE_ANNOTATION,
     STATUS_PORT,
     STRATEGY_ANNOTATION,
     TF_PORT,
@@ -70,6 +71,8 @@ class RoleSet:
     uid: str = ""
     evaluator_grace: int = 0
     """Seconds that others than the leading task have to finish after its success."""
+    start_deadline: int = 0
+    """Seconds that all pods have to start; 0 for no limit."""
 
     @property
     def unasked_pods(self) -> list[str]:
@@ -143,6 +146,7 @@ def parse_set(each: Object, events: Sequence[Event]) -> RoleSet:
         problem=find_set_problem(name_of(each), events),
         uid=str(section(each, "metadata").get("uid") or ""),
         evaluator_grace=_whole(annotations.get(EVALUATOR_GRACE_ANNOTATION)),
+        start_deadline=_whole(annotations.get(START_DEADLINE_ANNOTATION)),
     )
 
 

@@ -20,6 +20,7 @@ from trainchart.cluster.snapshot import (
     section,
 )
 from trainchart.quantities import read_amount
+from trainchart.reports.hints import HELD_BY
 from trainchart.reports.quotas import COUNT_OF_PODS, parse_refusal
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_time
@@ -50,7 +51,7 @@ def find_node_users(report: Report, pods: Objects) -> Iterator[str]:
                 "device plugin or driver has failed"
             )
         elif users := _describe_users(report, resource, on_nodes):
-            yield f"{resource} of the nodes is held by {users}"
+            yield f"{resource} {HELD_BY} {users}"
 
 
 def find_quota_users(report: Report, pods: Objects) -> Iterator[str]:

@@ -11,7 +11,7 @@ from trainchart.reports.report import TERMINATING, Report
 from trainchart.reports.text import describe_seconds, describe_time
 from trainchart_runtime.cause import RESTART_IN_PLACE, RESTART_IN_PLACE_PEER
 from trainchart_runtime.causes import CAUSES, OUT_OF_MEMORY
-from trainchart_runtime.pod_causes import POD_DELETED
+from trainchart_runtime.pod_causes import EVICTED, POD_DELETED
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.problems import BY_SET
 from trainchart_runtime.run.state import RUNNING, Incident, Verdict
@@ -66,8 +66,9 @@ def death_lines(report: Report) -> Iterator[str]:
     if newest and newest.cause in CAUSES and is_advised and newest.cause not in told:
         yield f"  next: {fill_in(CAUSES[newest.cause].hint, report.address, newest.pod, newest.node)}"
     yield from _list_deaths("Earlier deaths, after which the training made steps, the newest first:", past)
-    if report.outcome is None and not is_advised and (hint := advise_repeated(report)):
-        yield f"  next: {hint}"
+    if report.outcome is None and not is_advised:
+        hint = advise_repeated(report) or _advise_overrun(report)
+        yield from [f"  next: {hint}"] if hint else []
 
 
 def find_growth(report: Report) -> str:
@@ -104,6 +105,14 @@ def advise_repeated(report: Report) -> str:
         if len(ends) >= _OFTEN and not is_past and cause is not None and cause.restart == RESTART_IN_PLACE:
             return find_growth(report) or fill_in(cause.hint, report.address, pod)
     return ""
+
+
+def _advise_overrun(report: Report) -> str:
+    """Return what to do where the last pod that died was evicted for exceeding its own limit, as it will be again."""
+    newest = max(report.incidents, key=lambda each: each.at, default=None)
+    if newest is None or newest.cause != EVICTED.name or "exceed" not in newest.error:
+        return ""
+    return fill_in(EVICTED.hint, report.address, newest.pod, newest.node)
 
 
 def _stays(incident: Incident, report: Report) -> bool:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from trainchart.reports.quotas import is_count_of_pods
 from trainchart.reports.report import Report, ReportedProblem
 from trainchart_runtime.causes import DISK_FULL
 from trainchart_runtime.cluster import CHIEF, EVALUATOR, PS, WORKER
 from trainchart_runtime.contract import NO_INODES
+from trainchart_runtime.pod_causes import UNSCHEDULABLE
 from trainchart_runtime.run.state import Verdict
 
 _JOB = "Job "
@@ -23,6 +25,12 @@ _INODES = (
 )
 _SPACE = "Free space there, enlarge it, or write less, such as fewer checkpoints."
 """Where a lead names the volume."""
+_DELETE_FINISHED = "Delete finished pods and Jobs of the namespace, or have the quota raised: kubectl describe quota."
+HELD_BY = "of the nodes is held by"
+"""In a note that names who has what a pod waits for."""
+_FREE_SOME = (
+    "Stop one of those above (releases: trainchart stop; others: ask their owners), request less, or add nodes."
+)
 _CONTAINER = re.compile(r"\bcontainer ([a-z0-9][a-z0-9-]*) ended with")
 _CLAIM = re.compile(r"\bclaim ([a-z0-9][a-z0-9.-]*):")
 
@@ -59,6 +67,15 @@ def choose_space_hint(report: Report, outcome: Verdict) -> str:
     if f"({NO_INODES}" in outcome.error:  # and nothing else is full
         return _INODES
     return _SPACE if report.leads else ""
+
+
+def choose_problem_hint(problems: Sequence[ReportedProblem], notes: Sequence[str]) -> str:
+    """Return what to do about problems of one cause, less what the notes about them have said."""
+    if all(is_count_of_pods(problem.message) for problem in problems):
+        return _DELETE_FINISHED
+    if problems[0].cause == UNSCHEDULABLE.name and any(f" {HELD_BY} " in note for note in notes):
+        return _FREE_SOME
+    return problems[0].hint
 
 
 def _fill_pod(hint: str, subject: str) -> str:

@@ -235,6 +235,8 @@ class Report:
     chart: str = ""
     since: float = 0.0
     """When the phase was entered; 0 where it is not known."""
+    gives_up_at: float = 0.0
+    """Unix time at which the run fails unless all of its pods run; 0 for never, or not known."""
     run_id: str = ""
     attempt: int | None = None
     progress: Progress = NOT_REPORTED

@@ -26,6 +26,7 @@ def describe_report(report: Report) -> dict[str, Any]:
         "phaseFrom": report.source,
         "waitsForPods": report.waits_for_pods,
         "since": report.since or None,
+        "givesUpAt": report.gives_up_at or None,
         "startedAt": find_start(report) or None,
         "seconds": find_seconds(report),
         "runId": report.run_id,

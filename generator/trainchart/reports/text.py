@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from trainchart.name_order import natural_key
-from trainchart.reports.hints import fill_in, find_notes, leave_notes
+from trainchart.reports.hints import choose_problem_hint, fill_in, find_notes, leave_notes
 from trainchart.reports.local_causes import NOTHING_DONE, RUN_KILLED
 from trainchart.reports.phases import describe_phase, describe_restart, find_phase_start
-from trainchart.reports.quotas import describe_refusal, is_count_of_pods
+from trainchart.reports.quotas import describe_refusal
 from trainchart.reports.report import (
     FROM_PODS,
     LOCAL,
@@ -31,7 +31,6 @@ from trainchart_runtime.run.state import ENDED_PHASES, KILLED, SETBACKS_KEPT
 _PODS_SHOWN = 30
 """Of a release with a thousand workers, those that run as they should are only counted."""
 _NAMES_SHOWN = 4
-_DELETE_FINISHED = "Delete finished pods and Jobs of the namespace, or have the quota raised: kubectl describe quota."
 _CHANGES_SHOWN = 8
 _SETBACKS_SHOWN = 3
 _REMARK_LIMIT = 80
@@ -356,9 +355,9 @@ def problem_lines(problems: Sequence[ReportedProblem], address: str, notes: Sequ
             groups[problem.message].append(problem)
         for message, group in groups.items():
             lines += [_head_problem(cause, group), f"  {message}"]
-        lines += [f"  note: {note}" for note in find_notes(problems, cause, notes)]
-        hint = _DELETE_FINISHED if all(map(is_count_of_pods, groups)) else alike[0].hint
-        if hint:
+        notes_here = find_notes(problems, cause, notes)
+        lines += [f"  note: {note}" for note in notes_here]
+        if hint := choose_problem_hint(alike, notes_here):
             names = [problem.subject for problem in alike]
             node = next((each.node for each in alike if each.node), "")
             words = fill_in(hint, address, names[0], node, others=names[1:], message=alike[0].message)
@@ -369,7 +368,8 @@ def problem_lines(problems: Sequence[ReportedProblem], address: str, notes: Sequ
 def _head_problem(cause: str, group: Sequence[ReportedProblem]) -> str:
     names = ", ".join(problem.subject for problem in group[:_NAMES_SHOWN])
     more = f" and {len(group) - _NAMES_SHOWN} more" if len(group) > _NAMES_SHOWN else ""
-    node = f" on {group[0].node}" if group[0].node and len(group) == 1 else ""
+    nodes = {problem.node for problem in group}
+    node = f" on {group[0].node}" if group[0].node and len(nodes) == 1 else ""
     begin = min(problem.since for problem in group)
     since = f", since {describe_time(begin)}" if begin else ""
     return f"problem: {names}{more}{node}: {group[0].sentence or cause} [{cause}]{since}"

@@ -98,6 +98,28 @@ def test_a_record_says_phase_attempt_and_progress() -> None:
     assert not report.remarks
 
 
+@pytest.mark.parametrize(
+    ("phase", "fields", "gives_up_at"),
+    [
+        ("Starting", {"since": NOW - 60}, NOW + 1740),
+        ("Running", {"missingSince": NOW - 30}, NOW + 1770),
+        ("Running", {}, 0.0),
+        ("Restarting", {}, 0.0),
+    ],
+)
+def test_run_without_all_pods_says_when_it_fails(phase: str, fields: dict[str, Any], gives_up_at: float) -> None:
+    sets = make_sets()
+    for each in sets:
+        each["metadata"]["annotations"]["trainchart/start-deadline-seconds"] = "1800"
+    waits = make_pod("worker-1", node="", conditions=[unschedulable()])
+    pods = [*make_pods(worker_1=waits), make_controller_pod()]
+    report = look(sets=sets, pods=pods, records=[make_record(make_state(phase, **fields))], jobs=[make_job()])
+    assert report.gives_up_at == gives_up_at
+    words = f"The run fails if not all of its pods run by {describe_time(gives_up_at)} (run.startDeadline)."
+    assert (words in why_lines(report)) == bool(gives_up_at)
+    assert look(sets=sets, pods=pods[:4]).gives_up_at == 0.0, "no run controller ends it"
+
+
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_how_the_run_before_has_ended_is_not_how_this_one_does(phase: str) -> None:
     sets = make_sets(0)

@@ -19,7 +19,9 @@ from trainchart_runtime.pod_causes import (
     IMAGE_PULL,
     INIT_FAILED,
     NO_NODE_MATCHES,
+    NODE_LOST,
     QUOTA_EXCEEDED,
+    UNSCHEDULABLE,
 )
 from trainchart_runtime.run.state import FAILED, STARTING, Verdict
 from trainchart_runtime.running_causes import CPU_THROTTLED
@@ -149,3 +151,18 @@ def test_throttled_pods_are_named_with_the_value_to_raise() -> None:
         [head], [message], [advice] = (lines_with(lines, part) for part in ("[cpu-throttled]", words, "  next: "))
         assert head < message < advice
         assert "raise roles.worker.cpuLimit, or roles.worker.cpu where that is empty" in lines[advice]
+
+
+def test_who_holds_the_nodes_is_not_advised_to_be_looked_up() -> None:
+    waits = ReportedProblem(WORKER, UNSCHEDULABLE.name, "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.")
+    plain = why_lines(report_of(waits))
+    told = why_lines(report_of(waits, remarks=("nvidia.com/gpu of the nodes is held by release exp-b (2)",)))
+    assert lines_with(plain, "trainchart list -A") and not lines_with(told, "trainchart list -A")
+    assert lines_with(told, "  next: Stop one of those above")
+
+
+def test_node_of_several_pods_with_one_problem_is_named() -> None:
+    lost = [ReportedProblem(name, NODE_LOST.name, "Kubelet stopped posting", "node2") for name in (CHIEF, WORKER)]
+    elsewhere = dataclasses.replace(lost[1], node="node1")
+    assert lines_with(why_lines(report_of(*lost)), f"{CHIEF}, {WORKER} on node2: ")
+    assert not lines_with(why_lines(report_of(lost[0], elsewhere)), "on node")

@@ -253,6 +253,20 @@ def test_deaths_again_and_again_have_a_next_step(times: list[float], cause: str,
     assert ("look for that first, since more memory only delays" in text) == ("ran out of memory" in words)
 
 
+@pytest.mark.parametrize(
+    ("error", "is_advised"),
+    [
+        ('Usage of EmptyDir volume "tmp" exceeds the limit "64Mi".', True),
+        ("The node was low on resource: memory. Container training was using 9Gi.", False),
+    ],
+)
+def test_first_eviction_for_a_limit_of_the_pod_has_advice(error: str, *, is_advised: bool) -> None:
+    death = Incident(NOW - 40, "k9-first-worker-0", "node1", "evicted", "", error=error)
+    report = Report(TrainingKey("team-a", "k9", "first"), NOW, RUNNING, "record", incidents=(death,))
+    words = "  next: If the message says that it exceeded its limit, raise tmpSize"
+    assert (words in "\n".join(why_lines(report))) == is_advised
+
+
 def test_memory_that_lacks_from_the_start_is_no_growth() -> None:
     assert "program grows" not in explain_deaths([9, 6, 3], "out-of-memory", is_over=False)
     assert "program grows" not in explain_deaths([72, 36, 5], "out-of-memory", is_over=False, step=None)

@@ -190,7 +190,9 @@ ADMISSION_REFUSED = Cause(
     "admission-refused",
     "The cluster refuses to create the pod.",
     "Read the refusal: a LimitRange, Pod Security, a policy or its webhook, or a field that the cluster does not "
-    "allow. A policy that fails, or a webhook that cannot be called, must be fixed by its owner; kubectl get "
+    "allow. What it requires of the pod is set in the values: podLabels, podAnnotations, podSecurityContext, "
+    "containerSecurityContext, resources, image. "
+    "A policy that fails, or a webhook that cannot be called, must be fixed by its owner; kubectl get "
     "validatingadmissionpolicies,mutatingadmissionpolicies,validatingwebhookconfigurations,"
     "mutatingwebhookconfigurations lists them. Once the problem is fixed, the "
     "StatefulSet may take minutes to try again: kubectl annotate statefulset NAME retry=now --overwrite makes it try "
