@@ -99,7 +99,12 @@ def test_list_and_why_name_the_same_cause(api: SmallApi, tmp_path: Path) -> None
     refused = "pods \"exp1-mnist-worker-1\" is forbidden: ValidatingAdmissionPolicy 'images-by-digest' denied request"
     api.objects["events"] = [make_event("StatefulSet", "exp1-mnist-worker", "FailedCreate", refused)]
     assert run_to(api, tmp_path, "list").stdout.splitlines()[1].endswith("1 problem: admission-refused")
-    assert "[admission-refused]" in run_to(api, tmp_path, "why", "exp1").stdout
+    policy = {"metadata": {"name": "images-by-digest", "creationTimestamp": stamp(NOW - 5)}}
+    api.objects["validatingadmissionpolicies"] = [policy]
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert "[admission-refused]" in why and "note: images-by-digest, which refuses the pods, was created at" in why
+    api.refused["validatingadmissionpolicies"] = 403
+    assert "images-by-digest, which" not in run_to(api, tmp_path, "why", "exp1").stdout
     api.objects["pods"] = make_pods()
     api.requests.clear()
     assert run_to(api, tmp_path, "list").stdout.splitlines()[1].endswith("  -")

@@ -87,7 +87,7 @@ class SmallApi:
         found = [
             each
             for each in self.objects.get(plural, ())
-            if namespace in ("", each["metadata"]["namespace"]) and _matches(each, query.get("labelSelector", ""))
+            if namespace in ("", each["metadata"].get("namespace")) and _matches(each, query.get("labelSelector", ""))
         ]
         start = int(query.get("continue", 0))
         page = found[start : start + self.page_size]

@@ -12,6 +12,7 @@ from trainchart.actions.support.cluster_logs import read_last_lines
 from trainchart.actions.support.queue_standing import add_standing
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.actions.support.surroundings import add_surroundings
+from trainchart.cluster.admission import describe_new_refusers, find_refusers
 from trainchart.cluster.checkpoint_folders import (
     find_shared_folders,
     list_claims_to_compare,
@@ -24,6 +25,7 @@ from trainchart.cluster.evictors import find_evictors, list_evicted
 from trainchart.cluster.helm_record import describe_earlier_image, describe_unfinished_upgrade
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
 from trainchart.cluster.io.releases import (
+    read_admission,
     read_config_maps,
     read_events_about,
     read_network_objects,
@@ -94,6 +96,9 @@ def explain_run(address: RunAddress) -> Report:
     unfinished = describe_unfinished_upgrade(report, *read_unfinished_upgrade(api, namespace, report.key.release))
     report = replace(report, remarks=(*unfinished, *report.remarks))
     report = _add_upgrades(api, seen, report)
+    if find_refusers(report):
+        refusers = describe_new_refusers(report, read_admission(api), _find_begin(report))
+        report = replace(report, remarks=(*refusers, *report.remarks))
     account = find_account(listed(seen.jobs))
     if account:
         missing = find_missing_rights(report, account, read_rights(api, namespace, account))

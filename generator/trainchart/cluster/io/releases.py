@@ -30,6 +30,8 @@ from trainchart.name_order import natural_key
 from trainchart.reports.report import TrainingKey
 from trainchart_runtime.contract import COMPONENT_LABEL, INSTANCE_LABEL, TRAINING_LABEL
 
+_ADMISSION_POLICIES = Kind("apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies")
+_ADMISSION_WEBHOOKS = Kind("apis/admissionregistration.k8s.io/v1", "validatingwebhookconfigurations")
 _VOLUMES_READ = 8
 """Each takes a request."""
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?")
@@ -86,8 +88,18 @@ def read_policies(api: KubernetesApi, namespace: str) -> Objects:
 
 def read_autoscalers(api: KubernetesApi, namespace: str) -> Objects:
     """Return the autoscalers of a namespace, as far as its cluster knows such kinds."""
+    return _list_known(api, (kubernetes_api.POD_AUTOSCALERS, kubernetes_api.VERTICAL_AUTOSCALERS), namespace)
+
+
+def read_admission(api: KubernetesApi) -> Objects:
+    """Return the admission policies and webhook configurations that may refuse pods."""
+    return _list_known(api, (_ADMISSION_POLICIES, _ADMISSION_WEBHOOKS), "")
+
+
+def _list_known(api: KubernetesApi, kinds: Sequence[Kind], namespace: str) -> Objects:
+    """Return the objects of several kinds, of which the cluster may not know all."""
     found: list[Object] = []
-    for kind in (kubernetes_api.POD_AUTOSCALERS, kubernetes_api.VERTICAL_AUTOSCALERS):
+    for kind in kinds:
         try:
             objects = _list(api, kind, namespace, "")
         except NotFound:
