@@ -41,9 +41,9 @@ def find_upgrades(records: Objects, began: float) -> tuple[Upgrade, ...]:
             continue
         try:
             before, after = parse_release(old), parse_release(new)
-        except HelmRecordError:
+            changes = tuple(_list_changes(before, after))
+        except (HelmRecordError, RecursionError):
             continue
-        changes = tuple(_list_changes(before, after))
         found += [Upgrade(after.revision, before.revision, at, changes)] if changes else []
     return tuple(found[-_SHOWN:])
 
