@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -195,12 +196,12 @@ def _add_changes(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
 
 def _add_upgrades(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
     """Return the report of a run in trouble with what upgrades of its release changed, or which image it had before."""
-    is_failed = report.outcome is not None and report.outcome.result == FAILED
+    failed_at = report.outcome.at if report.outcome is not None and report.outcome.result == FAILED else math.inf
     is_slow = report.slowdown or report.step_pause or report.seems_to_hang
-    if not (is_failed or is_slow or report.problems or report.incidents):
+    if not (failed_at < math.inf or is_slow or report.problems or report.incidents):
         return report
     revisions = read_revisions(api, report.key.namespace, report.key.release)
-    upgrades = find_upgrades(revisions, _find_begin(report))
+    upgrades = find_upgrades(revisions, _find_begin(report), failed_at)
     if upgrades or all(each.cause != IMAGE_PULL.name for each in report.problems):
         return replace(report, upgrades=upgrades)
     earlier = describe_earlier_image(report, listed(seen.sets), revisions)

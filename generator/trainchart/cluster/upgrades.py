@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -30,14 +31,17 @@ _PRIVATE = ("env", "envFrom", "args", "command", "extraManifests", "initContaine
 _WIDTH = 80
 
 
-def find_upgrades(records: Objects, began: float) -> tuple[Upgrade, ...]:
-    """Return the last upgrades since a run began, or soon before, that changed values or the chart; oldest first."""
+def find_upgrades(records: Objects, began: float, until: float = math.inf) -> tuple[Upgrade, ...]:
+    """Return the last upgrades of a run, or soon before it, that changed values or the chart; oldest first.
+
+    `began` and `until` are Unix seconds: what came after a failure does not explain it.
+    """
     made = [each for each in listed(records) if label(each, "status") in _APPLIED]
     made = sorted(made, key=revision_of)[-_READ:]
     found = []
     for old, new in pairwise(made):
         at = parse_time(section(new, "metadata").get("creationTimestamp"))
-        if at < began - _SOON_SECONDS:
+        if not began - _SOON_SECONDS <= at <= until:
             continue
         try:
             before, after = parse_release(old), parse_release(new)

@@ -45,6 +45,9 @@ def test_restarts_and_old_upgrades_are_not_told() -> None:
     assert find({"a": 1}, {"a": 2}, age=4000), "soon before the run began"
     assert not find({"a": 1}, {"a": 2}, status="pending-upgrade")
     assert find({"a": 1}, {"a": 2}, status="failed"), "its objects may have been sent"
+    records = (make_revision(1), make_revision(2, values={"a": 1}))
+    assert not find_upgrades(records, NOW - 900, NOW - 601), "what came after the failure does not explain it"
+    assert find_upgrades(records, NOW - 900, NOW - 600)
     assert not find_upgrades(Unreadable("secrets", "forbidden"), 0.0)
 
 
