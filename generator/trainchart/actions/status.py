@@ -48,7 +48,7 @@ from trainchart.cluster.outside_changes import find_config_changes, find_object_
 from trainchart.cluster.pod_deleters import find_deleters, loses_pods
 from trainchart.cluster.policies import explain_by_policies, needs_policies
 from trainchart.cluster.resource_users import find_hopeless_quotas, find_node_users, find_quota_users, lacks_nodes
-from trainchart.cluster.running_logs import describe_dead_threads, describe_lone_tasks
+from trainchart.cluster.running_logs import describe_dead_threads, describe_lone_tasks, describe_short_data
 from trainchart.cluster.snapshot import Snapshot, listed
 from trainchart.cluster.storage_folders import find_storage, list_volumes_of
 from trainchart.cluster.upgrades import find_upgrades
@@ -122,8 +122,8 @@ def explain_run(address: RunAddress) -> Report:
     silent_since = report.progress.at if is_silent and report.progress.step is not None else 0.0
     claims = claims_by_label(report, seen)
     repeated = describe_repeated_warnings(logs, claims, silent_since)
-    dead = () if is_silent else describe_dead_threads(logs, claims)
-    report = replace(report, remarks=(*dead, *describe_lone_tasks(report, logs), *repeated, *report.remarks))
+    found_in_logs = describe_short_data(logs) if is_silent else describe_dead_threads(logs, claims)
+    report = replace(report, remarks=(*found_in_logs, *describe_lone_tasks(report, logs), *repeated, *report.remarks))
     found = [find_last_line(lines) for lines in logs]
     last_lines = tuple(each.line for each in found if each.line is not None)
     waits = tuple(each.waits for each in found if each.waits is not None)

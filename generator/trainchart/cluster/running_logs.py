@@ -1,4 +1,4 @@
-"""Says what logs of programs that make steps show: threads that have died, tasks that are not connected. Pure.
+"""Says what logs show of dead threads, of data that ended early, and of tasks that are not connected. Pure.
 
 Nothing has failed for the run controller then, and no step is missing.
 """
@@ -21,6 +21,8 @@ _HEAD = re.compile(r"(?:Exception in thread (?P<thread>.+)|Process (?P<process>[
 _WAITS = re.compile(rf"{LAUNCHER_PREFIX}waiting for \d+ peers? for (?P<seconds>\d+) s: (?P<peers>.+)")
 _REFUSES = re.compile(rf":(\d+) \({PEER_REFUSES}\)")
 _SUCCEEDED = re.compile(rf"{LAUNCHER_PREFIX}.*\battempt \d+ ended .*, succeeded ")
+_NO_MORE_DATA = "Your input ran out of data"
+"""How Keras begins to warn that a dataset has fewer batches than an epoch has steps."""
 _ANSWERED = f"{LAUNCHER_PREFIX}all peers have answered"
 _LONG_SECONDS = 120
 """A peer that is still loading, or was restarted, is up earlier."""
@@ -76,6 +78,22 @@ def _find_thread_error(lines: Sequence[LogLine]) -> Iterator[tuple[LogLine, str,
         yield error, kind, head[kind]
 
 
+def describe_short_data(logs: Sequence[Sequence[LogLine]]) -> Iterator[str]:
+    """Yield which of several programs had no more data, as Keras warned: those that train in step wait for them."""
+    current = [_drop_failed_attempts(lines) for lines in logs]
+    short = [line for lines in current for line in reversed(lines) if _NO_MORE_DATA in line.text]
+    labels = list(dict.fromkeys(line.label for line in short))
+    if not labels or len(labels) == len(logs):
+        return
+    times = {line.label: line.at[11:19] for line in reversed(short) if line.at}
+    whose = list_names([f"{label} ({times[label]} UTC)" if label in times else label for label in labels])
+    yield (
+        f"{whose} ran out of data before the others, as Keras warned, and tasks that train in step then wait for "
+        "each other: give every task the same number of batches. Repeat the dataset (repeat()) and set "
+        "steps_per_epoch, or shard by element instead of by file (AutoShardPolicy.DATA)"
+    )
+
+
 def describe_lone_tasks(report: Report, logs: Sequence[Sequence[LogLine]]) -> Iterator[str]:
     """Yield which tasks make steps though their peers have refused connections all the time."""
     if any(problem.cause == NOT_CONNECTED.name for problem in report.problems):
@@ -100,10 +118,15 @@ def describe_lone_tasks(report: Report, logs: Sequence[Sequence[LogLine]]) -> It
         )
 
 
+def _drop_failed_attempts(lines: Sequence[LogLine]) -> Sequence[LogLine]:
+    """Return the lines of the program that goes on, or has succeeded."""
+    ends = [number for number, line in enumerate(lines) if _SUCCEEDED.match(line.text)]
+    return drop_ended_attempts(lines[: ends[-1]] if ends else lines)
+
+
 def _find_refused_ports(lines: Sequence[LogLine]) -> set[str]:
     """Return the ports at which peers have refused connections for long while a program printed more."""
-    ends = [number for number, line in enumerate(lines) if _SUCCEEDED.match(line.text)]
-    current = drop_ended_attempts(lines[: ends[-1]] if ends else lines)
+    current = _drop_failed_attempts(lines)
     words = [
         number for number, line in enumerate(current) if line.text.startswith((_ANSWERED, f"{LAUNCHER_PREFIX}waiting"))
     ]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from trainchart.cluster.log_lines import stamp_of
-from trainchart.cluster.running_logs import describe_dead_threads, describe_lone_tasks
+from trainchart.cluster.running_logs import describe_dead_threads, describe_lone_tasks, describe_short_data
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import PodReport, Progress, Report, TrainingKey
 from trainchart_runtime.run.state import RUNNING, SUCCEEDED, Verdict
@@ -111,3 +111,29 @@ def test_success_of_lone_tasks_is_told_from_kept_lines() -> None:
     report = replace(run(500, at=100.0), outcome=Verdict(SUCCEEDED, "exp-m-worker-0"))
     (words,) = describe_lone_tasks(report, [log(wait(1, 204), "step 500", *DONE)])
     assert words.startswith("worker-0 made steps, but its program did not connect to its peers")
+
+
+SHORT = (
+    "/usr/lib/keras/epoch_iterator.py:116: UserWarning: Your input ran out of data; interrupting training. Make sure"
+)
+
+
+def test_task_that_ran_out_of_data_is_named_where_others_wait() -> None:
+    for end in ((), DONE):
+        logs = [log("step 1", "step 2", label="chief-0"), log("step 1", SHORT, *end)]
+        (words,) = describe_short_data(logs)
+        assert words.startswith("worker-0 (00:01:00 UTC) ran out of data before the others, as Keras warned")
+
+
+@pytest.mark.parametrize(
+    "logs",
+    [
+        [log("step 1", SHORT)],
+        [log(SHORT, label="chief-0"), log(SHORT)],
+        [log("step 1", label="chief-0"), log(SHORT, ENDED, "step 1")],
+        [],
+    ],
+    ids=["a single task", "all tasks", "an ended attempt", "no logs"],
+)
+def test_data_that_ended_for_all_or_before_is_no_cause(logs: list[list[LogLine]]) -> None:
+    assert not list(describe_short_data(logs))
