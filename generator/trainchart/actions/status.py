@@ -49,9 +49,9 @@ from trainchart.cluster.pod_deleters import find_deleters, loses_pods
 from trainchart.cluster.policies import explain_by_policies, needs_policies
 from trainchart.cluster.resource_users import find_hopeless_quotas, find_node_users, find_quota_users, lacks_nodes
 from trainchart.cluster.running_logs import describe_dead_threads, describe_lone_tasks, describe_short_data
-from trainchart.cluster.snapshot import Snapshot, listed
+from trainchart.cluster.snapshot import Snapshot, Unreadable, listed
 from trainchart.cluster.storage_folders import find_storage, list_volumes_of
-from trainchart.cluster.upgrades import find_upgrades
+from trainchart.cluster.upgrades import describe_unread_upgrade, find_upgrades
 from trainchart.reports.report import Report
 from trainchart_runtime.pod_causes import IMAGE_PULL, POD_DELETED
 from trainchart_runtime.run.state import FAILED, RUNNING
@@ -202,6 +202,9 @@ def _add_upgrades(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
         return report
     revisions = read_revisions(api, report.key.namespace, report.key.release)
     upgrades = find_upgrades(revisions, _find_begin(report), failed_at)
+    if isinstance(revisions, Unreadable):
+        unread = describe_unread_upgrade(report, listed(seen.sets), _find_begin(report), failed_at)
+        return replace(report, remarks=(*report.remarks, *unread))
     if upgrades or all(each.cause != IMAGE_PULL.name for each in report.problems):
         return replace(report, upgrades=upgrades)
     earlier = describe_earlier_image(report, listed(seen.sets), revisions)

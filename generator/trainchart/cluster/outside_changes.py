@@ -18,7 +18,7 @@ from trainchart_runtime.run.judge import list_names
 
 _SHOWN = ("resources", "image")
 """Fields whose values are shown: others, such as env, may hold secrets."""
-_HELM = "helm"
+HELM = "helm"
 """Its name as the API server knows it, beside CONTROLLER_AGENT: these may change a release."""
 _RELEASE_ANNOTATION = "meta.helm.sh/release-name"
 _MANAGER_LABEL = "app.kubernetes.io/managed-by"
@@ -55,7 +55,7 @@ def describe_scalers(sets: Sequence[Object]) -> Iterator[str]:
                 key.removeprefix("f:") for key in section(owned, "f:metadata", "f:annotations") if "replicas" in key
             ]
             has_scaled = "f:replicas" in section(owned, "f:spec")
-            is_own = who in (_HELM, CONTROLLER_AGENT) or "f:selector" in section(owned, "f:spec")
+            is_own = who in (HELM, CONTROLLER_AGENT) or "f:selector" in section(owned, "f:spec")
             if not is_own and (has_scaled or marks):
                 how = "it has set spec.replicas" if has_scaled else f"annotation {marks[0]}"
                 found.setdefault(who, {})[name_of(each)] = (parse_time(entry.get("time")), how)
@@ -78,7 +78,7 @@ def find_config_changes(kind: str, objects: Iterable[Object], since: float, rele
                 for key in section(entry, "fieldsV1", f"f:{part}")
                 if key != "."
             ]
-            if keys and at > since and who not in (_HELM, CONTROLLER_AGENT):
+            if keys and at > since and who not in (HELM, CONTROLLER_AGENT):
                 yield OutsideChange(kind, name_of(each), who, at, tuple(keys), False, _is_of_release(each, release))
 
 
@@ -89,7 +89,7 @@ def find_object_changes(kind: str, objects: Iterable[Object], since: float, rele
             who, at = str(entry.get("manager") or "?"), parse_time(entry.get("time"))
             # What applies the release owns the label of its chart, whatever its name.
             applies = "f:helm.sh/chart" in section(entry, "fieldsV1", "f:metadata", "f:labels")
-            is_own = applies or who in (_HELM, CONTROLLER_AGENT, _OF_KUBERNETES) or entry.get("subresource")
+            is_own = applies or who in (HELM, CONTROLLER_AGENT, _OF_KUBERNETES) or entry.get("subresource")
             fields = [key.removeprefix("f:") for key in section(entry, "fieldsV1", "f:spec") if key != "."]
             if fields and at > since and not is_own:
                 is_left = not set(fields) & set(SET_BY_CHARTS[kind])

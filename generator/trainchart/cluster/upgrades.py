@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
 from trainchart.cluster.helm_record import DEPLOYED, FAILED, HelmRecordError, HelmRelease, parse_release, revision_of
-from trainchart.cluster.snapshot import Objects, label, listed, section
+from trainchart.cluster.outside_changes import HELM
+from trainchart.cluster.snapshot import Object, Objects, items_of, label, listed, section
 from trainchart.compare.defaults import find_changed_defaults
 from trainchart.json_documents import encode_value
+from trainchart.reports.report import Report
+from trainchart.reports.text import describe_time
 from trainchart.reports.upgrade import Upgrade
 from trainchart.secret_masks import MASK
 from trainchart.secret_names import hide_logins, is_secret_name
@@ -24,6 +27,8 @@ _READ = 6
 _SHOWN = 3
 _SOON_SECONDS = 3600.0
 """An upgrade that came this long before the run began may still explain it: reruns are upgrades, too."""
+_INSTALLING_SECONDS = 60.0
+"""An installation creates all objects within it."""
 _CONTROLS = ("run.id", "run.desiredState")
 """What trainchart rerun, stop, suspend and resume set."""
 _PRIVATE = ("env", "envFrom", "args", "command", "extraManifests", "initContainers", "extraContainers")
@@ -50,6 +55,19 @@ def find_upgrades(records: Objects, began: float, until: float = math.inf) -> tu
             continue
         found += [Upgrade(after.revision, before.revision, at, changes)] if changes else []
     return tuple(found[-_SHOWN:])
+
+
+def describe_unread_upgrade(report: Report, sets: Sequence[Object], began: float, until: float) -> Iterator[str]:
+    """Yield when helm last changed the StatefulSets of a release, as they tell also where its records are not read."""
+    installed = min((parse_time(section(each, "metadata").get("creationTimestamp")) for each in sets), default=0.0)
+    edits = [entry for each in sets for entry in items_of(section(each, "metadata"), "managedFields")]
+    times = [parse_time(entry.get("time")) for entry in edits if entry.get("manager") == HELM]
+    last = max((at for at in times if at <= until), default=0.0)
+    if last > installed + _INSTALLING_SECONDS and last >= began - _SOON_SECONDS:
+        yield (
+            f"helm upgrade changed the StatefulSets at {describe_time(last)}. You may not read what it changed: ask "
+            f"someone who may read the Secrets of the namespace for trainchart why {report.address}"
+        )
 
 
 def _list_changes(before: HelmRelease, after: HelmRelease) -> Iterator[str]:

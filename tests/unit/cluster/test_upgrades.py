@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_revision
+from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_revision, make_sets, stamp
 from trainchart.cluster.snapshot import Unreadable
-from trainchart.cluster.upgrades import find_upgrades
+from trainchart.cluster.upgrades import describe_unread_upgrade, find_upgrades
 from trainchart.reports.report import Report, TrainingKey
 from trainchart.reports.why import why_lines
 
@@ -80,3 +80,22 @@ def test_why_names_the_upgrade_and_how_to_undo_it() -> None:
     assert "What upgrades of the release changed:\n  2027-01-15 07:50:00 UTC  revision 2\n    key00 from" in text
     assert "    key07 from nothing to 7\n    and 12 more\n" in text
     assert text.endswith("  next: if the last of them is the cause, undo it: helm rollback exp1 1 -n team-a")
+
+
+@pytest.mark.parametrize(
+    ("manager", "at", "is_told"),
+    [
+        ("helm", NOW - 100, True),
+        ("helm", NOW - 590, False),
+        ("kubectl-edit", NOW - 100, False),
+        ("helm", NOW - 10, False),
+    ],
+    ids=["an upgrade", "the installation", "another client", "after the failure"],
+)
+def test_upgrade_is_dated_where_its_record_may_not_be_read(manager: str, at: float, *, is_told: bool) -> None:
+    sets = make_sets()
+    sets[1]["metadata"]["managedFields"] = [{"manager": manager, "time": stamp(at)}]
+    report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Failed", "record")
+    found = list(describe_unread_upgrade(report, sets, NOW - 600, NOW - 50))
+    assert len(found) == is_told
+    assert all(each.startswith("helm upgrade changed the StatefulSets at 2027-01-15 07:58:20 UTC.") for each in found)

@@ -182,10 +182,10 @@ def read_unfinished_upgrade(api: KubernetesApi, namespace: str, release: str) ->
 
 
 def read_revisions(api: KubernetesApi, namespace: str, release: str) -> Objects:
-    """Return Helm's records of all revisions of a release, which hold its chart each; none that may not be read."""
+    """Return Helm's records of all revisions of a release, which hold its chart each."""
     labels = f"owner=helm,name={release}"
-    found = (_list(api, kind, namespace, labels) for kind in (kubernetes_api.SECRETS, kubernetes_api.CONFIG_MAPS))
-    return next((objects for objects in found if listed(objects)), ())
+    found = [_list(api, kind, namespace, labels) for kind in (kubernetes_api.SECRETS, kubernetes_api.CONFIG_MAPS)]
+    return next((objects for objects in found if listed(objects)), found[0])
 
 
 def read_config_maps(api: KubernetesApi, namespace: str, names: Sequence[str]) -> tuple[Object, ...]:
