@@ -194,6 +194,7 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
     (re.compile(r"Read-only file system|\bEROFS\b"), causes.READ_ONLY),
     (re.compile(r"^PermissionError\b|Permission denied"), causes.PERMISSION_DENIED),
     (re.compile(r"^(ModuleNotFoundError|ImportError)\b.*No module named"), causes.MODULE_MISSING),
+    (re.compile(r"^FileNotFoundError\b.*'/psm_[0-9a-f]{6,}'"), causes.SHARED_MEMORY_LOST),
     (
         re.compile(r"^FileNotFoundError\b|NotFoundError: .*; No such file or directory|No files matched pattern"),
         data_causes.FILE_MISSING,

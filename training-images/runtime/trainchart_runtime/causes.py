@@ -131,6 +131,14 @@ BUS_ERROR = Cause(
     "program use less. Otherwise, another process has truncated a file that the program has mapped.",
     RESTART_IN_PLACE,
 )
+SHARED_MEMORY_LOST = Cause(
+    "shared-memory-lost",
+    "Shared memory that the program uses is gone, most likely because the process that created it has died.",
+    "Processes of a data loader die without a message if /dev/shm is full (SIGBUS), and their buffers (/psm_...) are "
+    "removed with them: raise roles.ROLE.shmSize, or use smaller batches or fewer processes. Otherwise, a process has "
+    "ended before others had read its buffers, which is a fault of the program.",
+    RESTART_IN_PLACE,
+)
 MACHINE_LIMIT = Cause(
     "machine-limit",
     "The program has reached a limit of the machine or the container on threads, processes or open files.",
@@ -243,9 +251,10 @@ DISK_FULL = Cause(
 PERMISSION_DENIED = Cause(
     "permission-denied",
     "The program has no permission to read or write a file that it needs.",
-    "Write to the checkpoint volume or /tmp only. If another user owns a folder of the volume: let that user, or root, "
-    "change its owner or permissions (chown, or chmod g+w), or set podSecurityContext.fsGroupChangePolicy to Always: "
-    "then the kubelet gives all files of the volume to the pod's fsGroup at each start.",
+    "If it lies in a volume and belongs to another user: let that user, or root, change its owner or permissions "
+    "(chown, or chmod -R g+rX, with g+rwX for writing), or set podSecurityContext.fsGroupChangePolicy to Always: then "
+    "the kubelet gives all files of the volume to the pod's fsGroup at each start. Outside of volumes, a program may "
+    "write to /tmp only.",
     RESTART_NEVER,
 )
 READ_ONLY = Cause(
