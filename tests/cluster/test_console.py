@@ -175,7 +175,7 @@ def test_who_may_only_read_sees_and_is_refused(release: Release, tmp_path: Path)
 
 
 def fill_form(page: Page) -> None:
-    page.get_by_role("link", name="New training").click()
+    page.get_by_role("link", name="New run").click()
     page.get_by_role("link", name="mnist", exact=True).click()
     page.get_by_label("Release", exact=True).fill("exp2")
     page.get_by_label("All values").fill(yaml.safe_dump(VALUES))

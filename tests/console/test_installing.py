@@ -76,7 +76,7 @@ def fill_form(page: Page, release: str, **values: str) -> None:
 
 def open_form(tab: Tab, chart: str = "mnist") -> Page:
     tab.go("/")
-    tab.page.get_by_role("link", name="New training").click()
+    tab.page.get_by_role("link", name="New run").click()
     tab.page.get_by_role("link", name=chart, exact=True).click()
     expect(tab.page.get_by_label("Release", exact=True)).to_be_visible()
     return tab.page

@@ -304,7 +304,7 @@ def test_alertmanager_tells_those_that_the_guide_names(watched, inbox) -> None:
     releases = {("", release) for _, release in FIRING}
     watched.wait_until(lambda: list_told("/slack") >= releases, lambda: inbox.messages)
     titles = {message["attachments"][0]["title"] for to, message in inbox.messages if to == "/slack"}
-    assert f"Training failed in {NAMESPACE} has failed." in titles
+    assert f"Training run failed in {NAMESPACE} has failed." in titles
 
 
 def test_exactly_the_pods_of_unfinished_trainings_are_scraped(watched) -> None:

@@ -119,7 +119,7 @@ def test_a_foreign_page_can_send_no_form(user: TestClient, installer: MadeUpInst
 def test_without_a_cluster_nothing_is_offered() -> None:
     client = TestClient(make_code_app(MadeUpSource(), "the-code"), base_url=BASE)
     client.post("/sign-in", data={"code": "the-code"})
-    assert "New training" not in client.get("/").text
+    assert "New run" not in client.get("/").text
     assert client.get("/new").status_code == 404
 
 
