@@ -144,7 +144,7 @@ def test_a_run_that_is_not_over_or_has_failed(api: SmallApi, tmp_path: Path) -> 
 def test_a_release_that_is_not_there(api: SmallApi, tmp_path: Path) -> None:
     done = run_to(api, tmp_path, "exp9", "--to", "digits")
     assert done.returncode == 9
-    assert "there is no training 'exp9' in namespace team-a" in done.stderr
+    assert "there is no training run 'exp9' in namespace team-a" in done.stderr
     assert "the release must be in the namespace of the server, team-a" in done.stderr
 
 

@@ -387,7 +387,7 @@ def test_control_c_is_quiet(api: SmallApi, tmp_path: Path, command: list[str]) -
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"objects": {}}, "NotFound", "there is no training 'exp1' in namespace team-a"),
+        ({"objects": {}}, "NotFound", "there is no training run 'exp1' in namespace team-a"),
         ({"refused": {"statefulsets": 403, "pods": 403}}, "Forbidden", "could not find out whether"),
         ({"refused": {"statefulsets": 401}}, "Unauthorized", "cannot list statefulsets"),
         ({"refused": {"statefulsets": 503}}, "Unreachable", "HTTP 503"),
@@ -424,7 +424,7 @@ def test_a_release_of_something_else_is_not_looked_at(api: SmallApi, tmp_path: P
     api.objects = {"statefulsets": api.objects["statefulsets"][:1]}
     done = run_to(api, tmp_path, "status", "exp1")
     assert (done.returncode, done.stdout) == (9, "")
-    assert "contains no training of trainchart" in done.stderr
+    assert "contains no training run of trainchart" in done.stderr
     assert "another kind of release, or partly deleted" in done.stderr
 
 
@@ -534,7 +534,7 @@ def test_run_that_only_warns_says_what_to_check(api: SmallApi, tmp_path: Path) -
     api.logs = {"exp1-mnist-worker-0": "".join(lines)}
     why = run_to(api, tmp_path, "why", "exp1").stdout
     assert "If its steps do not take that long, and the notes do not explain it, one of its tasks hangs" in why
-    assert "warning: batch 4 is empty, skipped. No step came meanwhile: fix what it warns about" in why
+    assert "warning: batch 4 is empty, skipped. No step was made meanwhile. Fix what it warns about" in why
 
 
 def test_a_volume_that_few_nodes_reach_is_named(api: SmallApi, tmp_path: Path) -> None:
@@ -651,8 +651,8 @@ def test_why_names_accounts_that_may_delete_pods(api: SmallApi, tmp_path: Path) 
     api.objects["rolebindings"] = [make_binding("tidy", "Role", "cleaner"), make_binding(ACCOUNT, "Role", ACCOUNT)]
     why = run_to(api, tmp_path, "why", "exp1").stdout
     assert (
-        "of the ServiceAccounts, cleaner (RoleBinding tidy, used by Job reaper) may delete pods in team-a: check first "
-        "whether what uses them" in " ".join(why.split())
+        "these ServiceAccounts may delete pods in team-a: cleaner (RoleBinding tidy, used by Job reaper). Check first "
+        "whether a program that uses them" in " ".join(why.split())
     )
     api.refused = {"clusterroles": 403, "rolebindings": 403}
     assert "may delete pods" not in run_to(api, tmp_path, "why", "exp1").stdout

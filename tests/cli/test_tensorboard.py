@@ -111,7 +111,7 @@ def test_local_runs_and_releases_are_not_mixed(runs: Path, tmp_path: Path, api: 
 @pytest.mark.parametrize("command", ["tensorboard", "notebook"])
 def test_a_release_that_is_not_there_is_named(tmp_path: Path, api: SmallApi, command: str) -> None:
     code, output = refuse((command, "exp", "-n", "team"), tmp_path, api)
-    assert code == 9 and "there is no training 'exp' in namespace team" in output
+    assert code == 9 and "there is no training run 'exp' in namespace team" in output
     code, output = refuse((command, "--all", "-n", "team"), tmp_path, api)
     assert code == 9 and "there is no training run in namespace team" in output
 

@@ -107,7 +107,7 @@ def test_the_service_answers_who_is_allowed(admin: Access, server: Release, shop
 def test_no_request_fails_while_a_version_takes_over(admin: Access, server: Release, shop: ServingClient) -> None:
     """Nor while a pod is deleted and a node is drained."""
     unknown = promote(server, "exp-7", "--gate=accuracy>=serving", code=6)
-    assert "the model that serves now was not promoted" in unknown["problems"][0]["message"]
+    assert "the model that is serving now was not promoted" in unknown["problems"][0]["message"]
     done = promote(server, "exp-7", "--version=41", "--gate=accuracy>=0.2", *WATCH)
     assert (done["state"], done["model"]["version"], done["before"]["version"]) == ("serving", 41, 40)
     assert (done["record"]["from"]["release"], done["record"]["from"]["step"]) == ("exp-7", 40)

@@ -126,9 +126,9 @@ def render_spec_reference() -> str:
     defaults = _defaults_that_apply()
     lines = ["# The model spec, key by key", "", _GENERATED, ""]
     lines += [
-        "`trainchart schema` says the same for programs. Every key except those that define the chart (name, code,",
-        "strategy, …) can also be set at install: `--set roles.worker.replicas=4`. Words like *Toleration* are",
-        "Kubernetes' own.",
+        "`trainchart schema` prints this as a JSON Schema. Every key except those that define the chart (name, code,",
+        "strategy, …) can also be set at install: `--set roles.worker.replicas=4`. Types in italics, such as",
+        "*Toleration*, are those of Kubernetes.",
         "",
         "Quote strings that look like numbers: `tag: 1.10` is the number 1.1 to YAML, YAML parsers disagree about",
         "`0712345`, and Helm rounds integers beyond 2^53: such values are refused.",

@@ -159,7 +159,10 @@ def test_hyperparameters_are_read_by_their_camel_case_names() -> None:
         ('{"seed": -1}', "hyperparameter seed: expected a whole number of at least 0, got -1"),
         ('{"learningRate": 0}', "hyperparameter learningRate: expected a number above 0, got 0"),
         ('{"learningRate": NaN}', "hyperparameter learningRate: expected a number above 0, got nan"),
-        ('{"learning_rate": 0.1}', "hyperparameter 'learning_rate' is not known; there are learningRate, epochs"),
+        (
+            '{"learning_rate": 0.1}',
+            "hyperparameter 'learning_rate' is not known; use one of learningRate, epochs",
+        ),
         ("[1]", "TRAINCHART_HYPERPARAMETERS: expected a JSON object, got [1]"),
         ("{", "TRAINCHART_HYPERPARAMETERS is not JSON: Expecting property name"),
     ],

@@ -27,7 +27,7 @@ def parse_hyperparameters(text: str, wanted: type[Wanted]) -> Wanted:
     values: dict[str, Any] = {}
     for name, value in parse_object(text, "TRAINCHART_HYPERPARAMETERS").items():
         if name not in known:
-            raise SettingsError(f"hyperparameter {name!r} is not known; there are {', '.join(known)}")
+            raise SettingsError(f"hyperparameter {name!r} is not known; use one of {', '.join(known)}")
         check = _check_whole_number if known[name].type == "int" else _check_number
         values[known[name].name] = check(name, value)
     return wanted(**values)

@@ -132,14 +132,14 @@ def _choose_names(trainings: Sequence[Training], wanted: str) -> list[str]:
     """Return the name of each model. Raises UsageError."""
     if len(trainings) > _MOST_TRAININGS:
         raise UsageError(
-            f"the input holds {len(trainings)} trainings, and at most {_MOST_TRAININGS} are imported at once",
+            f"the input holds {len(trainings)} training jobs, and at most {_MOST_TRAININGS} are imported at once",
             hint="split the file",
         )
     if wanted and len(trainings) > 1:
         shown = ", ".join(training.name or "without a name" for training in trainings[:5])
         raise UsageError(
-            f"the input holds {len(trainings)} trainings ({shown}), and --name names one",
-            hint="leave --name out: each model is named after its training",
+            f"the input holds {len(trainings)} training jobs ({shown}), and --name names one",
+            hint="leave --name out: each model is named after its training job",
         )
     names = [wanted or suggest_model_name(training.name) for training in trainings]
     for name, training in zip(names, trainings, strict=True):
@@ -152,7 +152,8 @@ def _choose_names(trainings: Sequence[Training], wanted: str) -> list[str]:
             )
         if names.count(name) > 1:
             raise UsageError(
-                f"several trainings of the input would be called {name}", hint="import them one at a time, with --name"
+                f"several training jobs of the input would be called {name}",
+                hint="import them one at a time, with --name",
             )
     return names
 

@@ -78,7 +78,7 @@ def _find(api: KubernetesApi, namespace: str, releases: Sequence[str]) -> dict[T
         return trainings
     for name in releases:
         if not any(name in (key.release, str(key)) for key in trainings):
-            raise NotFound(f"there is no training {name!r} in any namespace", hint="see: trainchart list -A")
+            raise NotFound(f"there is no training run {name!r} in any namespace", hint="see: trainchart list -A")
     return {key: own for key, own in trainings.items() if key.release in releases or str(key) in releases}
 
 

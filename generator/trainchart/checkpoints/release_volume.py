@@ -151,7 +151,7 @@ def _choose_claim(release: str, namespace: str, claims: Sequence[Object], variab
         return likely[0]
     if not names:
         raise NotFound(
-            f"there is no training {release!r} in namespace {namespace}, and no claim that it left",
+            f"there is no training run {release!r} in namespace {namespace}, and no claim that it left",
             hint="see: trainchart list -A; for a claim that is not the release's own: --claim NAME",
         )
     raise NotFound(

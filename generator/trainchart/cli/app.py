@@ -46,7 +46,7 @@ COMMANDS = {
         "list": "List the local runs and the runs of a cluster.",
         "status": "Show the state of a run: phase, attempt, step, pods, problems.",
         "top": "Show the CPU, memory and GPUs that training pods use and hold.",
-        "tensorboard": "Open one TensorBoard over any number of runs.",
+        "tensorboard": "Show any number of runs in one TensorBoard.",
         "notebook": "Open JupyterLab over the volumes of releases.",
         "compare": "Compare runs: settings that differ, results, last metrics.",
         "why": "Explain a run: what failed first, where, and what to do.",

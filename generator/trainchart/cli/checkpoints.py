@@ -191,7 +191,7 @@ def verify(
     if damaged:
         raise ChecksFailed(
             f"{len(damaged)} of {len(found.problems)} checkpoints in {found.folder} cannot be restored",
-            hint="a training warns about them and restores the newest one that can be read",
+            hint="a training run warns about them and restores the newest one that can be read",
             problems=tuple(Problem(f"step {number}: {problem}") for number, problem in damaged.items()),
         )
 

@@ -63,7 +63,7 @@ def _doctor(
         list[str] | None, typer.Option("--set-json", help="KEY=JSON; repeatable.", autocompletion=complete.settings)
     ] = None,
     probe: Annotated[
-        bool, typer.Option("--probe/--no-probe", help="Start small pods that try volumes, images and network.")
+        bool, typer.Option("--probe/--no-probe", help="Start small pods that test volumes, images and the network.")
     ] = True,
     timeout: Annotated[
         str, typer.Option(help="Time limit for these pods, including the image pull: 90 (seconds), 5m.")

@@ -88,7 +88,7 @@ def build(
     dry_run: DryRunOption = False,
     format_: FormatOption = Format.text,
 ) -> None:
-    """Build the image of a model on this machine: Python, TensorFlow, the launcher, the training library, your code.
+    """Build a model's image on this machine: Python, TensorFlow, the launcher, the training library, and your code.
 
     Your .dockerignore is respected; files that look like passwords or keys are refused. The tag is a hash of all
     inputs, so the same inputs give the same tag.
@@ -136,7 +136,7 @@ def push(
     """Build the image unless its registry has it, push it, and write its tag and digest into the model spec.
 
     Logs in as docker, podman or helm do. An existing tag is never replaced: pushing the same inputs again succeeds,
-    other inputs are refused.
+    and other inputs are refused.
 
     Example: trainchart image push mnist
     """

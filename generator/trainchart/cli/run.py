@@ -232,7 +232,7 @@ def _leave(plan: LocalPlan, result: RunResult, *, lines_were_shown: bool) -> Non
         # No one has seen where the error is.
         problems += [Problem(line, where=failure.pod) for line in failure.last_lines[-_LAST_LINES:] if line.strip()]
     raise TrainingFailed(
-        f"the training {result.release} failed: {failure.pod} gave up first ({failure.cause})",
+        f"the training run {result.release} failed: {failure.pod} gave up first ({failure.cause})",
         hint=explain_hint(failure, plan),
         problems=tuple(problems),
     )

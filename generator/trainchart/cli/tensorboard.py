@@ -71,7 +71,7 @@ def _tensorboard(
     keep: KeepOption = False,
     output: FormatOption = Format.text,
 ) -> None:
-    """Show one TensorBoard over any number of runs, each under its own name.
+    """Show any number of runs in one TensorBoard, each under its own name.
 
     For local runs, it runs on this machine, with the tensorboard package of this Python. For releases, it runs on the
     cluster, in a pod that mounts their volumes read-only: the command installs a release of the family notebook,

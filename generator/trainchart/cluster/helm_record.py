@@ -136,8 +136,8 @@ def describe_earlier_image(report: Report, sets: Iterable[Object], records: Obje
             )
             yield (
                 f"revision {number} of the release has the image {before}, and {image} came later: helm rollback "
-                f"{release} restores revision {number}, its other values too. Or helm upgrade with an image that "
-                "was pushed"
+                f"{release} restores revision {number}, including its other values. Or run helm upgrade with an image "
+                "that was pushed"
             )
             return
 

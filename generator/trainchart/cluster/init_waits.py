@@ -22,7 +22,8 @@ _SHOWN = 160
 """Characters of a line or command."""
 _ADDED = (
     ". The chart does not have this container: a webhook or policy of the cluster adds it, as service meshes do. If it "
-    "cannot be repaired, leave the pods out of it, such as with podLabels: {sidecar.istio.io/inject: 'false'} for Istio"
+    "cannot be repaired, exclude the pods from it, for example with podLabels: "
+    "{sidecar.istio.io/inject: 'false'} for Istio"
 )
 _ADDRESS = re.compile(r"(?:(?<=//)|(?<![\w.\-@/:$%{]))([a-z][a-z0-9-]*):(\d{2,5})(?![\w.@:])")
 

@@ -34,7 +34,7 @@ _TRACEBACK = "Traceback (most recent call last):"
 CHAIN = re.compile(rf"{re.escape(_TRACEBACK)}|^During handling of the above|^The above exception was the direct")
 _FRAME = re.compile(r'  File "')
 EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(: |$)")
-_MEANWHILE = ". No step came meanwhile: fix what it warns about first: the program may be skipping steps because of it"
+_MEANWHILE = ". No step was made meanwhile. Fix what it warns about first: the program may skip steps because of it"
 _ATTEMPT_ENDED = re.compile(rf"^{LAUNCHER_PREFIX}.*\battempt \d+ ended")
 _ECHO = re.compile(
     r"different incarnation|stopped sending heartbeats|StartAbort |Aborting \w+ with |Restart your program to reset"

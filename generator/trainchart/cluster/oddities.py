@@ -105,9 +105,9 @@ def _find_strays(report: Report, seen: Snapshot, sets: Sequence[RoleSet]) -> Ite
         )
         since = describe_time(parse_time(section(pod, "metadata").get("creationTimestamp")))
         yield (
-            f"the pod {name} has the labels of the training's pods, but is none of them: its Services lead to that pod "
-            f"as well{copied}, so that connections may fail now and then. It has been there since {since}, perhaps a "
-            f"copy for debugging (kubectl debug --copy-to --keep-labels). If it is not needed: kubectl delete pod "
+            f"the pod {name} has the labels of the training's pods, but is not one of them: its Services lead to that "
+            f"pod as well{copied}, so that connections may fail now and then. It has been there since {since}, perhaps "
+            f"a copy for debugging (kubectl debug --copy-to --keep-labels). If it is not needed: kubectl delete pod "
             f"{name} -n {report.key.namespace}"
         )
 
@@ -126,8 +126,8 @@ def _find_unreached_peers(report: Report) -> Iterator[str]:
         far = [node for node in nodes if node != pod.node]
         where = f"between {list_names(far)} and {pod.node} (a firewall, a NetworkPolicy)" if far else "of its pod"
         yield (
-            f"the errors name {pod.label} on {pod.node}, which runs and has not failed: check the network {where}, "
-            f"and whether its program answers: trainchart logs {report.address} --pod {pod.label}"
+            f"the errors name {pod.label} on {pod.node}, which is running and has not failed: check the network "
+            f"{where}, and whether its program answers: trainchart logs {report.address} --pod {pod.label}"
         )
 
 

@@ -50,7 +50,7 @@ def find_placements(report: Report, seen: Snapshot) -> Iterator[str]:
         closed = {name_of(node): state for node in fitting if (state := describe_closure(node, pod))}
         if fitting and len(closed) == len(fitting):
             ties = list_names(_list_ties(pod, volumes))
-            only = f"can run only on {list_names(list(closed))} ({ties})" if ties else "can run on no node now"
+            only = f"can run only on {list_names(list(closed))} ({ties})" if ties else "cannot run on any node now"
             yield f"{name_of(pod)} {only}: {list_names(list(closed.values()))}"
         elif is_tied and volumes and not fitting:
             yield _describe_absence(pod, volumes)

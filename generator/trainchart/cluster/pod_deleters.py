@@ -56,8 +56,8 @@ def find_deleters(report: Report, own_account: str, rights: Rights, pods: Object
     if told:
         more = f", and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
         yield (
-            f"of the ServiceAccounts, {list_names(told[:_SHOWN])}{more} may delete pods in {namespace}: check first "
-            "whether what uses them deletes the run's pods"
+            f"these ServiceAccounts may delete pods in {namespace}: {list_names(told[:_SHOWN])}{more}. Check first "
+            "whether a program that uses them deletes the run's pods"
         )
 
 

@@ -178,7 +178,7 @@ def require_tensorflow(text: str, version: str, file: str) -> None:
     versions = sorted({requirement.version for requirement in requirements if requirement.name in _TENSORFLOW})
     if versions != [version]:
         raise PlanError(
-            f"the model spec wants TensorFlow {version}; {file} has {' and '.join(versions) or 'none'}",
+            f"the model spec requires TensorFlow {version}; {file} has {' and '.join(versions) or 'none'}",
             hint=_HINT,
         )
 

@@ -71,7 +71,7 @@ _REASONS = {
     ),
     "gang": (
         "a chart creates no PodGroup by itself",
-        "use Kueue (run.queue), or add a PodGroup to extraManifests (on call, queues and gangs)",
+        "use Kueue (run.queue), or add a PodGroup to extraManifests (see docs/operations.md)",
     ),
     "queue": ("kube-queue does not know releases", "use Kueue: run: {queue: NAME}"),
     "role-sequence": ("all pods start at once, and programs wait for the peers that they need", ""),

@@ -158,7 +158,7 @@ def _fit_roles(specs: list[RoleSpec], strategy: str, ledger: Ledger) -> list[Rol
                 "set what it needs for roles.worker",
             )
     elif chief is not None and chief.replicas > 1:
-        ledger.leave(chief.place[:3], f"{chief.replicas} chiefs: exactly one leads a training", "")
+        ledger.leave(chief.place[:3], f"{chief.replicas} chiefs: exactly one leads a training run", "")
         found[CHIEF] = replace(chief, replicas=1)
     elif chief is not None and WORKER not in found and not allowed[WORKER].minimum:
         pass

@@ -82,7 +82,7 @@ def _refuse(values: Sequence[Any], file: str) -> ToolError:
         )
     named = ", ".join(dict.fromkeys(kind for kind in kinds if kind))
     found = f"it contains {named}" if named else "it is empty" if not values else "it contains no Kubernetes object"
-    return ToolError(f"{file} contains no training that can be imported: {found}", hint=f"expected {ACCEPTED}")
+    return ToolError(f"{file} contains no training job that can be imported: {found}", hint=f"expected {ACCEPTED}")
 
 
 def _leave_object(value: PlacedObject, file: str) -> LeftOut:
@@ -93,7 +93,7 @@ def _leave_object(value: PlacedObject, file: str) -> LeftOut:
     what = f"{kind} {name}" if name else kind
     if kind == "PersistentVolumeClaim":
         reason, remedy = (
-            "the claim stays as it is",
+            "the claim stays unchanged",
             "volumes of the spec name it with existingClaim; create it as before",
         )
     elif kind in ("Service", "PodGroup", "ConfigMap", "Secret"):

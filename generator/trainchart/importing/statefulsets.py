@@ -73,7 +73,7 @@ def _read_group(base: str, members: list[tuple[str, Mapping[str, Any], Mapping[P
             )
             raise ToolError(
                 f"{file} contains two StatefulSets of the same role",
-                hint="put each training into a file of its own",
+                hint="put each training job into a file of its own",
                 problems=(problem,),
             )
         found[role] = _read_set(role, value, ledger)

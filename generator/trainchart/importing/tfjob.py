@@ -133,9 +133,7 @@ def _read_scheduling(policy: dict[str, Any], place: Place, settings: dict[str, A
             ledger.carry((*place, key), "commonAnnotations")
         elif value not in (None, "", {}):
             reason = "the operator created a PodGroup from it, and a chart creates none"
-            ledger.leave(
-                (*place, str(key)), reason, "add one to extraManifests (docs: on call, queues and gangs), or use Kueue"
-            )
+            ledger.leave((*place, str(key)), reason, "add one to extraManifests (see docs/operations.md), or use Kueue")
 
 
 def _read_restarts(

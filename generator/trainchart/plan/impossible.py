@@ -86,7 +86,7 @@ def _replicas_reason(strategy: str, role: str, replicas: int) -> tuple[str, str]
             f"use at most {MAX_REPLICAS}",
         )
     if role == "chief":
-        return f"{replicas} chiefs: exactly one chief leads a training", "add workers instead"
+        return f"{replicas} chiefs: exactly one chief leads a training run", "add workers instead"
     return f"{replicas} evaluators: they would evaluate the same checkpoints", "use one evaluator"
 
 

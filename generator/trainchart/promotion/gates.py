@@ -104,9 +104,9 @@ def check_gate(gate: Gate, metrics: Mapping[str, float], serving: Mapping[str, f
             )
         return GateResult(gate, None, limit, f"{gate}: the run has no metric {gate.metric}", f"it has: {known}")
     if limit is None:
-        what = "the model that serves now was not promoted, so its metrics are not known"
+        what = "the model that is serving now was not promoted, so its metrics are not known"
         if serving is not None:
-            what = f"the model that serves now has no metric {gate.metric}"
+            what = f"the model that is serving now has no metric {gate.metric}"
         return GateResult(gate, value, None, f"{gate}: {what}", f"give a number, as in '{gate.metric}>=0.9'")
     # A loss of -Infinity is as little a result as NaN is.
     if math.isfinite(value) and _COMPARISONS[gate.comparison](value, limit):

@@ -31,7 +31,7 @@ _SHORT_SECONDS = 10.0
 _GROWTH = (
     "ran out of memory {times} times, each time about {gap} after it was started: its program grows. Most "
     "likely it keeps what it no longer needs (a list or cache that grows, a tf.function that is traced again): look "
-    "for that first, since more memory only delays the next time. If it ends at the same step each time, that step "
+    "for that first, since more memory only delays the next failure. If it ends at the same step each time, that step "
     "needs too much: give the role more memory, or let the program hold less at once."
 )
 _LAG_SECONDS = 30.0

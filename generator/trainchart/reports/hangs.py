@@ -145,7 +145,7 @@ def explain_refusals(report: Report) -> Iterator[str]:
         yield (
             f"{list_names([pod.label for pod in running])} run, and nothing listens on port {list_names(ports)} in "
             "them: the programs have not started their TensorFlow servers there. They may still be loading; otherwise "
-            "the code or `env` sets a TF_CONFIG of its own, or the program never makes its strategy or server."
+            "the code or `env` sets a TF_CONFIG of its own, or the program never creates its strategy or server."
         )
 
 

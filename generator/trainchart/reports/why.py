@@ -377,7 +377,7 @@ def _explain_phase(report: Report) -> str:
     if report.seems_to_hang:
         return "No failure is recorded, but there has been no step for a long time."
     if report.incidents and report.progress.step is None and report.now - report.since >= SILENT_SECONDS:
-        return "No step was reported so far, and tasks were restarted: see the deaths below."
+        return "No step has been reported so far, and tasks were restarted: see the deaths below."
     if advise_repeated(report):
         return "It continues, but the same failure keeps recurring: see the deaths below."
     slower = " Steps are far slower than before." if report.slowdown else ""

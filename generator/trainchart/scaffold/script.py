@@ -69,8 +69,8 @@ _PATH = "a pod finds there only what the image contains, and can write only belo
 _SAME_NAME = "is left to the script: another flag has the same name in camelCase"
 _READS_DATA = "reads the volume data; for a local run: --claim data=FOLDER"
 _MAKES_DATA = (
-    "may stay empty by its help, and then no data is read: to read some, add the volume data to the spec and set "
-    "hyperparameters.%s to its mountPath"
+    "may stay empty according to its help, and then no data is read: to read some, add the volume data to the "
+    "spec and set hyperparameters.%s to its mountPath"
 )
 _LACKING = re.compile(rf"{re.escape(_REQUIRED)}|{NAMES_COMMAND}|{NEEDS_ONE}")
 """What is told of arguments without which the script does not start."""

@@ -237,7 +237,7 @@ class Rbac(Section):
 
     create: bool
     """Whether the chart creates the run controller's ServiceAccount, Role and RoleBinding. If false, a user without
-    permission to create Roles can install the chart, and sets run.controller.serviceAccountName to a ServiceAccount
+    permission to create Roles can install the chart, and must set run.controller.serviceAccountName to a ServiceAccount
     that has these permissions."""
 
 

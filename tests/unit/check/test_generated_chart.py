@@ -214,7 +214,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "numbers-printed",
         source("templates/service.yaml", "int64 .Values.service.port", ".Values.service.port"),
-        ".Values.service.port is printed as it is, which gives 1e+06 from a million upwards",
+        ".Values.service.port is printed as a float, which gives 1e+06 for a million and more",
     ),
     (
         "values-commented",

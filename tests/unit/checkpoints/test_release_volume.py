@@ -105,7 +105,7 @@ def test_an_uninstalled_release_borrows_settings_of_its_chart() -> None:
 
 def test_what_is_no_claim_is_named() -> None:
     missing = find_error()
-    assert isinstance(missing, NotFound) and "there is no training 'exp' in namespace team" in missing.message
+    assert isinstance(missing, NotFound) and "there is no training run 'exp' in namespace team" in missing.message
     bucket = find_error(make_set("gs://bucket/exp"))
     assert isinstance(bucket, ToolError) and bucket.message.startswith("gs://bucket/exp is in an object store")
     local = find_error(make_set(volumes=[{"name": "volume-checkpoints", "emptyDir": {}}]))

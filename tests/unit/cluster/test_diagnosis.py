@@ -603,7 +603,7 @@ def test_the_peer_that_errors_name_is_pointed_at(*, is_dead: bool, is_named: boo
     state = make_state("Running", problems=[{**problem, "since": NOW - 100}], incidents=[death] * is_dead)
     report = look(records=[make_record(state)], jobs=[make_job()])
     [pod] = [each for each in report.pods or () if each.label == "ps-0"]
-    named = [each for each in report.remarks if f"the errors name ps-0 on {pod.node}, which runs and has not" in each]
+    named = [each for each in report.remarks if f"the errors name ps-0 on {pod.node}, which is running and" in each]
     assert bool(named) == is_named
     assert all("trainchart logs exp1 -n team-a --pod ps-0" in each for each in named)
 

@@ -29,7 +29,7 @@ def find(*images: str, live: str = "ml/a:1.4.O", cause: str = "image-pull", reco
 def test_the_revision_before_a_wrong_tag_is_named() -> None:
     assert find("ml/a:1.4.0", "ml/a:1.4.O") == (
         "revision 1 of the release has the image ml/a:1.4.0, and ml/a:1.4.O came later: helm rollback exp1 1 "
-        "-n team-a restores revision 1, its other values too. Or helm upgrade with an image that was pushed"
+        "-n team-a restores revision 1, including its other values. Or run helm upgrade with an image that was pushed"
     )
     assert "revision 2 of the release has the image ml/a:1.3" in find("ml/a:1.2", "ml/a:1.3", *["ml/a:1.4.O"] * 2)
 

@@ -91,7 +91,7 @@ def test_the_frame_of_a_traceback_is_no_warning() -> None:
 def test_warning_that_repeats_without_steps_comes_first(silent_since: float, *, is_told: bool) -> None:
     lines = [LogLine(stamp_of(60.0 * number), "worker-0", "warning: batch is empty") for number in range(4)]
     (words,) = describe_repeated_warnings([lines], {}, silent_since)
-    assert ("warning: batch is empty. No step came meanwhile: fix what it warns about" in words) == is_told
+    assert ("warning: batch is empty. No step was made meanwhile. Fix what it warns about" in words) == is_told
 
 
 def test_warnings_of_the_start_are_not_told_later() -> None:

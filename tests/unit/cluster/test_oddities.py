@@ -207,7 +207,7 @@ def test_a_pod_with_the_labels_of_the_training_is_named() -> None:
     record = make_record(make_state("Running"))
     seen = Snapshot(now=NOW, sets=tuple(sets), pods=(*pods, copy), records=(record,), jobs=(make_job(),))
     (remark,) = diagnose(key, seen).remarks
-    assert remark.startswith("the pod worker-debug has the labels of the training's pods, but is none of them")
+    assert remark.startswith("the pod worker-debug has the labels of the training's pods, but is not one of them")
     assert "the name exp1-mnist-worker-0.exp1-mnist stands for its address, too" in remark
     assert remark.endswith(f"kubectl delete pod worker-debug -n {NAMESPACE}")
     for gone in (replace(seen, sets=()), replace(seen, pods=(*pods, copy | {"status": {"phase": "Failed"}}))):

@@ -92,7 +92,7 @@ def test_closed_nodes_that_a_selector_asks_for_are_named() -> None:
     told = find_remarks(message, *nodes, spec={"nodeSelector": {"pool": "a100"}}, volume=volume)
     assert told == [f"{POD} can run only on node1 (nodeSelector pool=a100): {closed}"]
     told = find_remarks("0/1 nodes are available: 1 node(s) were unschedulable.", nodes[0], volume=volume)
-    assert told == [f"{POD} can run on no node now: {closed}"]
+    assert told == [f"{POD} cannot run on any node now: {closed}"]
     assert not find_remarks(message, *nodes, volume=volume)
 
 

@@ -117,7 +117,7 @@ def to_dns(*peers: Any, **port: Any) -> dict[str, Any]:
         (to_dns({"namespaceSelector": {}}, protocol="TCP"), "does not admit port 53 (DNS). Its owner"),
         (
             to_dns({"namespaceSelector": {"matchLabels": {"name": "kube-system"}}}),
-            "but in namespaces with the label name=kube-system: kubectl get namespaces -l name=kube-system must list",
+            "except in namespaces with the label name=kube-system: kubectl get namespaces -l name=kube-system must",
         ),
         (to_dns({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}), ""),
         (to_dns({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}), ""),

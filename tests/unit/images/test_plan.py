@@ -119,10 +119,10 @@ def test_code_without_requirements_gets_an_empty_list_and_a_note(plan: Plan) -> 
 
 def test_code_may_bring_another_tensorflow_if_the_spec_names_it(plan: Plan, spec: ModelSpec) -> None:
     own = ContextFile("requirements-tensorflow.txt", GPU_LIST.replace(b"2.21.0", b"2.20.0"))
-    with pytest.raises(PlanError, match=r"wants TensorFlow 2\.21\.0; requirements-tensorflow\.txt has 2\.20\.0"):
+    with pytest.raises(PlanError, match=r"requires TensorFlow 2\.21\.0; requirements-tensorflow\.txt has 2\.20\.0"):
         plan(code=(*CODE, own))
     older = spec.model_copy(update={"framework": spec.framework.model_copy(update={"tensorflow": "2.20.0"})})
-    with pytest.raises(PlanError, match=r"wants TensorFlow 2\.20\.0; .*gpu\.txt has 2\.21\.0"):
+    with pytest.raises(PlanError, match=r"requires TensorFlow 2\.20\.0; .*gpu\.txt has 2\.21\.0"):
         plan_training_image(older, CODE, SOURCES, ImageOptions())
     made = plan_training_image(older, (*CODE, own), SOURCES, ImageOptions())
     assert made.arguments["TENSORFLOW_REQUIREMENTS"] == "model/requirements-tensorflow.txt"

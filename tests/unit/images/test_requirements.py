@@ -244,7 +244,7 @@ def test_a_list_for_tensorflow_is_exact(line: str) -> None:
     with pytest.raises(PlanError) as refusal:
         require_tensorflow(f"{HASHED}{line}\n", "2.21.0", "list.txt")
     assert [problem.where for problem in refusal.value.problems] == ["list.txt:8"]
-    with pytest.raises(PlanError, match=r"wants TensorFlow 2\.21\.0; list\.txt has none"):
+    with pytest.raises(PlanError, match=r"requires TensorFlow 2\.21\.0; list\.txt has none"):
         require_tensorflow("numpy==2.4.6 --hash=sha256:3\n", "2.21.0", "list.txt")
 
 

@@ -92,7 +92,7 @@ def test_evaluation_of_the_step_counts_most() -> None:
             "accuracy>=serving",
             {"accuracy": 0.9},
             {"loss": 1.0},
-            "the model that serves now has no metric accuracy",
+            "the model that is serving now has no metric accuracy",
             "number",
         ),
     ],

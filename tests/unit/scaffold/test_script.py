@@ -784,8 +784,8 @@ def test_data_that_the_program_can_make_is_left_away() -> None:
     facts = read(text)
     assert (facts.reads_data, words(facts)) == (False, ["--data_dir=$(TRAINCHART_HP_DATA_DIR?)"])
     assert facts.notes == (
-        "train.py:1: --data_dir may stay empty by its help, and then no data is read: to read some, add the volume "
-        "data to the spec and set hyperparameters.dataDir to its mountPath",
+        "train.py:1: --data_dir may stay empty according to its help, and then no data is read: to read some, add "
+        "the volume data to the spec and set hyperparameters.dataDir to its mountPath",
     )
     assert read(text.replace(", help", ', default="records", help')).reads_data
 

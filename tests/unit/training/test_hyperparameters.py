@@ -44,7 +44,10 @@ def test_names_are_camel_case_outside_and_the_rest_keep_defaults() -> None:
         ('{"earlyStopMode": "up"}', "hyperparameter earlyStopMode: expected one of auto, min, max, got 'up'"),
         ('{"earlyStopMode": 1}', "hyperparameter earlyStopMode: expected one of auto, min, max, got 1"),
         ('{"useBias": 1}', "hyperparameter useBias: expected true or false, got 1"),
-        ('{"learning_rate": 0.1}', "hyperparameter 'learning_rate' is not known; there are maxSteps, batchSize"),
+        (
+            '{"learning_rate": 0.1}',
+            "hyperparameter 'learning_rate' is not known; use one of maxSteps, batchSize",
+        ),
         ("[1]", "TRAINCHART_HYPERPARAMETERS: expected a JSON object, got [1]"),
         ("{", "TRAINCHART_HYPERPARAMETERS is not JSON: Expecting property name"),
         ("[" * 100_000, "TRAINCHART_HYPERPARAMETERS is not JSON: maximum recursion depth exceeded"),

@@ -258,7 +258,7 @@ POD_STUCK = Cause(
 SANDBOX_ERROR = Cause(
     "sandbox-error",
     "The node cannot create the pod's network, sandbox or containers.",
-    "This is a problem of the node, such as a full disk: see kubectl describe pod, and tell the cluster's "
+    "This is a problem of the node, such as a full disk: see kubectl describe pod, and report it to the cluster's "
     "administrators.",
     RESTART_WAITED_FOR,
 )

@@ -76,7 +76,7 @@ def parse_hyperparameters(text: str, wanted: type[Wanted]) -> Wanted:
     values: dict[str, Any] = {}
     for name, value in parse_object(text, "TRAINCHART_HYPERPARAMETERS").items():
         if name not in known:
-            raise SettingsError(f"hyperparameter {name!r} is not known; there are {', '.join(known)}")
+            raise SettingsError(f"hyperparameter {name!r} is not known; use one of {', '.join(known)}")
         field = known[name]
         values[field.name] = _check(name, value, hints[field.name], field.metadata)
     try:

@@ -27,7 +27,7 @@ def read_tfrecords(pattern: str, shard: Shard) -> Any:
         raise TrainingError(f"no file matches {pattern}: expected TFRecord files there")
     compressions = {name: "GZIP" if name.endswith(".gz") else "" for name in files}
     if len({*compressions.values()}) > 1:
-        raise TrainingError(f"some files of {pattern} end in .gz and some do not: expected all alike")
+        raise TrainingError(f"some files of {pattern} end in .gz and some do not: expected all or none")
     _compressions.update(compressions)
     by_file = len(files) >= shard.count
     mine = files[shard.index :: shard.count] if by_file else files

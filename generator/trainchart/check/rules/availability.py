@@ -183,7 +183,7 @@ RULES = (
     ),
     Rule(
         "volume-types",
-        "The in-tree drivers were removed; such a pod never starts.",
+        "Kubernetes no longer has the in-tree volume drivers; a pod that needs one never starts.",
         check_volume_types,
         "https://kubernetes.io/docs/concepts/storage/volumes/",
     ),

@@ -73,7 +73,7 @@ def check_fields(given: CheckInput) -> Iterator[Finding]:
         yield from _find_unclear_subcharts(given)
     for path in given.files:
         if not is_safe_name(path):
-            yield Finding(f"the file name {path!a} is another path to Helm, or none", path="")
+            yield Finding(f"the file name {path!a} is a different path to Helm, or not a path", path="")
 
 
 def _find_unclear_subcharts(given: CheckInput) -> Iterator[Finding]:

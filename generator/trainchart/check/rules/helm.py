@@ -51,11 +51,11 @@ def check_renders(given: CheckInput) -> Iterator[Finding]:
     # Ours keep what a run has, and are tested on clusters.
     for path, number in () if given.is_generated else find_cluster_questions(open_packed(given.files, mark=".tgz")):
         yield Finding(
-            "asks what is in the cluster: only what it makes of an empty one is checked",
+            "reads the cluster (lookup): only what it renders for an empty cluster is checked",
             path=path,
             line=number,
             severity=Severity.info,
-            hint="read the template, or see what it would make: helm install --dry-run=server",
+            hint="read the template, or see what it would render: helm install --dry-run=server",
         )
 
 

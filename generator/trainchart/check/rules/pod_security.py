@@ -151,7 +151,7 @@ def _context_problems(where: str, context: Mapping[str, Any]) -> Iterator[_Probl
 RULES = (
     Rule(
         "pod-security",
-        "A namespace that enforces the `restricted` standard rejects such a pod, often without an error from Helm.",
+        "A namespace that enforces the `restricted` standard rejects pods that violate it, often without a Helm error.",
         check_pod_security,
         "https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted",
         others=Severity.info,

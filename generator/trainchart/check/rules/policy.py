@@ -48,7 +48,7 @@ def _judge(given: CheckInput, manifest: Manifest, chart: str, label: str) -> Ite
 RULES = (
     Rule(
         "pack-policy",
-        "The project's packs require it of all charts, and clusters may enforce it.",
+        "The project's packs require this of all charts, and clusters may enforce it.",
         check_policy,
         "https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/",
         is_waivable=False,

@@ -116,7 +116,7 @@ def check_printed_numbers(given: CheckInput) -> Iterator[Finding]:
             value = mapping_at(values, *path[:-1]).get(path[-1])
             if isinstance(value, int) and not isinstance(value, bool):
                 yield Finding(
-                    f".Values.{'.'.join(path)} is printed as it is, which gives 1e+06 from a million upwards",
+                    f".Values.{'.'.join(path)} is printed as a float, which gives 1e+06 for a million and more",
                     path=file,
                     line=plain.count("\n", 0, match.start()) + 1,
                     hint=f"{{{{ int64 .Values.{'.'.join(path)} }}}}",

@@ -253,10 +253,11 @@ def _explain_absence(api: KubernetesApi, namespace: str, name: str, seen: Snapsh
         )
     if any(listed(each) for each in (seen.sets, seen.pods, seen.records, seen.jobs)):
         return NotFound(
-            f"the release {name!r} in namespace {namespace} contains no training of trainchart",
+            f"the release {name!r} in namespace {namespace} contains no training run of trainchart",
             hint=f"it is another kind of release, or partly deleted; see: helm status {name} -n {namespace}",
         )
-    return NotFound(f"there is no training {name!r} in namespace {namespace}", hint=_find_alike(api, namespace, name))
+    message = f"there is no training run {name!r} in namespace {namespace}"
+    return NotFound(message, hint=_find_alike(api, namespace, name))
 
 
 def _find_alike(api: KubernetesApi, namespace: str, name: str) -> str:

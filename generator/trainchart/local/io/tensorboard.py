@@ -53,7 +53,7 @@ class TensorBoard(PythonServer):
 
     def _explain_end(self) -> ToolError:
         said = " ".join(" ".join(self._lines).split())[-400:]
-        return ToolError(f"TensorBoard has ended: {said or 'it says nothing'}")
+        return ToolError(f"TensorBoard has ended: {said or 'it printed nothing'}")
 
     def _keep(self, line: str) -> None:
         if found := _ADDRESS.search(line):
