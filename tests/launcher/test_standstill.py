@@ -161,6 +161,19 @@ def test_a_process_whose_output_nobody_reads_is_named(start, watch, pod):
     assert re.search(rf"; its process \d+ \(python\S*\) {contract.UNREAD_PIPE}$", last)
 
 
+def test_dead_processes_that_a_program_waits_for_are_counted(start, watch, pod):
+    loader = "import os, signal; os.kill(os.getpid(), signal.SIGBUS)"
+    program = (
+        "import queue, subprocess, sys\nprint('ready', flush=True)\n"
+        f"loaders = [subprocess.Popen([sys.executable, '-c', {loader!r}]) for _ in range(2)]\n"
+        "loaders.append(subprocess.Popen([sys.executable, '-c', '']))\n"
+        "queue.Queue().get()\n"
+    )
+    printed = watch(start(program))
+    last = pod.wait(lambda: next((line for line in printed if contract.WAITS_IN in line), None), "its line")
+    assert last.endswith(f"; 2 {contract.PROCESSES_DIED} (SIGBUS)")
+
+
 def test_the_group_of_a_program_is_found(start):
     process = start(HANGS)
     assert find_group(process.pid) == [process.pid]

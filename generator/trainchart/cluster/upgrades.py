@@ -50,10 +50,10 @@ def find_upgrades(records: Objects, began: float, until: float = math.inf) -> tu
             continue
         try:
             before, after = parse_release(old), parse_release(new)
-            changes = tuple(_list_changes(before, after))
+            changes, dropped = tuple(_list_changes(before, after)), tuple(_list_dropped(before, after))
         except (HelmRecordError, RecursionError):
             continue
-        found += [Upgrade(after.revision, before.revision, at, changes)] if changes else []
+        found += [Upgrade(after.revision, before.revision, at, changes, dropped)] if changes else []
     return tuple(found[-_SHOWN:])
 
 
@@ -78,6 +78,12 @@ def _list_changes(before: HelmRelease, after: HelmRelease) -> Iterator[str]:
             continue
         words = [_show(change.path, value) for value in (change.before, change.after)]
         yield f"{change.path} from {words[0]} to {words[1]}" if all(words) else change.path
+
+
+def _list_dropped(before: HelmRelease, after: HelmRelease) -> Iterator[str]:
+    for change in find_changed_defaults(before.given, after.given):
+        if change.after is None and not change.path.endswith(_CONTROLS):
+            yield change.path
 
 
 def _show(path: str, value: Any) -> str:

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from trainchart.reports.hints import fill_in, start_again
 from trainchart.reports.report import OutsideChange, Report
 from trainchart.reports.text import describe_time
+from trainchart.reports.upgrade import Upgrade
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.problems import BY_SET
 from trainchart_runtime.run.state import Verdict
 
 _SHOWN = 8
+_DROPPED_SHOWN = 4
 _UNDO = (
     "The pod differed from the release, see above. If that was not intended: helm rollback RELEASE REVISION, with the "
     "newest revision of helm history RELEASE, restores it (Helm 4: with --force-conflicts)."
@@ -77,9 +79,21 @@ def upgrade_lines(report: Report) -> Iterator[str]:
         yield from (f"    {change}" for change in upgrade.changes[:_SHOWN])
         if len(upgrade.changes) > _SHOWN:
             yield f"    and {len(upgrade.changes) - _SHOWN} more"
+        yield from _describe_dropped(upgrade)
     release, place = report.key.release, report.key.namespace
     rollback = f"helm rollback {release} {report.upgrades[-1].before} -n {place}"
     yield f"  next: if the last of them is the cause, undo it: {rollback}"
+
+
+def _describe_dropped(upgrade: Upgrade) -> Iterator[str]:
+    names, number = upgrade.dropped[:_DROPPED_SHOWN], len(upgrade.dropped)
+    more = f" and {number - _DROPPED_SHOWN} more" if number > _DROPPED_SHOWN else ""
+    if names:
+        yield (
+            f"    {number} {'value' if number == 1 else 'values'} of revision {upgrade.before} not given again, so the "
+            f"chart's own apply (helm upgrade without the earlier -f or --set, and without --reuse-values): "
+            f"{', '.join(names)}{more}"
+        )
 
 
 def advise_on_changes(report: Report, outcome: Verdict, hint: str) -> str:

@@ -18,6 +18,7 @@ from trainchart_runtime.contract import (
     LAUNCHER_PREFIX,
     NAME_LABEL,
     PEER_REFUSES,
+    PROCESSES_DIED,
     UNREAD_PIPE,
 )
 from trainchart_runtime.pod_problems import parse_time
@@ -58,6 +59,19 @@ _WAITS = (
         is_forever=True,
     ),
     _Wait(
+        rf"{PROCESSES_DIED} \([^)]*SIGBUS",
+        "processes of the program died of SIGBUS, so most likely /dev/shm was full, and the program still waits for "
+        "them: raise roles.ROLE.shmSize, or use smaller batches or fewer processes. Also let the program end when one "
+        "of its processes dies",
+        is_forever=True,
+    ),
+    _Wait(
+        PROCESSES_DIED,
+        "processes of the program have died (the list below says how), and the program still waits for them: find out "
+        "why (SIGKILL: most likely memory), and let the program end when one of its processes dies",
+        is_forever=True,
+    ),
+    _Wait(
         r"subprocess\.py|popen_fork\.py|popen_spawn_posix\.py",
         "the program waits for a process that it started. If that process writes to a pipe that the program does not "
         "read, both wait: read the output while the process runs (Popen.communicate)",
@@ -73,7 +87,7 @@ _WAITS = (
         'multiprocessing.get_context("spawn").Pool()',
     ),
     _Wait(
-        r"queue\.py|threading\.py|multiprocessing/",
+        r"queues?\.py|connection\.py|synchronize\.py|threading\.py|multiprocessing/",
         "the program waits for another of its threads or processes, which has ended or is waiting, too",
     ),
 )
@@ -115,8 +129,8 @@ def advise_on_hang(report: Report) -> Iterator[str]:
     is_alone = sum(role.wanted for role in report.roles) == 1
     wait = _find_wait(report)
     if wait and wait.is_forever:
-        words = _describe_wait(report, wait)
-        upgrade = " Once the program is corrected, upgrade the release with its new image." * (report.origin == CLUSTER)
+        words, is_release = _describe_wait(report, wait), report.origin == CLUSTER
+        upgrade = " Once that is corrected, upgrade the release with the new image or values." * is_release
         yield f"{words[0].upper()}{words[1:]}.{upgrade}"
         return
     words = _describe_wait(report, wait) or (

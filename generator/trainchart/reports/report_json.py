@@ -81,7 +81,12 @@ def _describe_change(change: OutsideChange) -> dict[str, Any]:
 
 
 def _describe_upgrade(upgrade: Upgrade) -> dict[str, Any]:
-    return {"revision": upgrade.revision, "at": upgrade.at or None, "changes": list(upgrade.changes)}
+    return {
+        "revision": upgrade.revision,
+        "at": upgrade.at or None,
+        "changes": list(upgrade.changes),
+        "notGivenAgain": list(upgrade.dropped),
+    }
 
 
 def _describe_role(role: RoleReport) -> dict[str, Any]:

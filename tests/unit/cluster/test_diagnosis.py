@@ -37,7 +37,7 @@ from trainchart.reports.report_json import describe_report
 from trainchart.reports.text import describe_time, list_lines, status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
-from trainchart_runtime.contract import HALTED, UNREAD_PIPE
+from trainchart_runtime.contract import HALTED, PROCESSES_DIED, UNREAD_PIPE
 
 KEY = TrainingKey(NAMESPACE, "exp1", "mnist")
 PODS_HIDDEN = Unreadable("pods", "forbidden", "User may not")
@@ -450,6 +450,7 @@ def test_task_that_waits_outside_tensorflow_is_suspected(waits: dict[str, str], 
             "readinto (socket.py:708), called from main (/app/train.py:9)",
             "the program waits for an answer over the ",
         ),
+        ("_recv (connection.py:378), called from get (queues.py:103)", "the program waits for another of its threads"),
         (_OWN, "the program waits for another of its threads or processes, which has ended or is waiting, too. "),
         ("<module> (/app/train.py:12)", None),
     ],
@@ -469,6 +470,8 @@ def test_where_a_program_waits_says_what_for(place: str, words: str | None) -> N
             "_shutdown: its main thread has ended; another thread is in serve (a.py:1)",
             "The program hangs: the main ",
         ),
+        (f"get (queues.py:103); 2 {PROCESSES_DIED} (SIGBUS)", "The program hangs: processes of the program died of SI"),
+        (f"get (queues.py:103); 1 {PROCESSES_DIED} (SIGKILL)", "The program hangs: processes of the program have died"),
         (f"wait (subprocess.py:1264); its process 9 (score.py) {UNREAD_PIPE}", "The program hangs: the program waits "),
     ],
 )

@@ -99,3 +99,16 @@ def test_upgrade_is_dated_where_its_record_may_not_be_read(manager: str, at: flo
     found = list(describe_unread_upgrade(report, sets, NOW - 600, NOW - 50))
     assert len(found) == is_told
     assert all(each.startswith("helm upgrade changed the StatefulSets at 2027-01-15 07:58:20 UTC.") for each in found)
+
+
+def test_values_that_were_not_given_again_are_told() -> None:
+    given = {"image": {"tag": "1.0"}, "roles": {"worker": {"cpu": "2", "memory": "4Gi"}, "ps": {"cpu": "1"}}}
+    given |= {"env": {"A": "1"}, "run": {"id": "a"}}
+    records = (make_revision(1, values=given), make_revision(2, values={"image": {"tag": "1.0"}, "lr": 1}))
+    (upgrade,) = find_upgrades(records, NOW - 900)
+    assert upgrade.dropped == ("env.A", "roles.ps.cpu", "roles.worker.cpu", "roles.worker.memory")
+    report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Failed", "record", upgrades=(upgrade,))
+    words = "    4 values of revision 1 not given again, so the chart's own apply (helm upgrade without the earlier -f "
+    assert words in "\n".join(why_lines(report))
+    (upgrade,) = find_upgrades((make_revision(1, values=given), make_revision(2, values=given | {"lr": 1})), NOW - 900)
+    assert upgrade.dropped == ()

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import time
+from collections import Counter
 from typing import Iterable, Iterator, List, NamedTuple, Sequence
 
 from trainchart_runtime import contract
@@ -30,6 +31,8 @@ _PACKAGES = "-packages/"
 _PYTHON = re.compile(r"/lib(64)?/python[\d.]+/|^<frozen ")
 _TRAINCHART = "/opt/trainchart/python/"
 _OTHERS_SHOWN = 2
+_EXIT_STATUS = 49
+"""Among the fields that read_process returns; 0 as long as a process lives."""
 _WORDS_LIMIT = 400
 _NAME_LIMIT = 80
 
@@ -169,6 +172,28 @@ def describe_unread_pipe(group: int) -> str:
         name = shorten(" ".join(map(os.path.basename, [*words[:1], *script[:1]])), _NAME_LIMIT)
         return f"; its process {pid} ({name}) {contract.UNREAD_PIPE}"
     return ""
+
+
+def describe_dead_processes(group: int) -> str:
+    """Return how many processes of a program have died and why, such as data loaders; "" where none has.
+
+    Only those are found for which the program has not waited, as while it waits for what they were to send.
+    """
+    ends = [_describe_end(read_process(pid)) for pid in find_group(group) if pid != group]
+    counts = Counter(end for end in ends if end)
+    words = ", ".join(f"{number} x {end}" if len(counts) > 1 else end for end, number in counts.items())
+    return f"; {sum(counts.values())} {contract.PROCESSES_DIED} ({words})" if counts else ""
+
+
+def _describe_end(fields: Sequence[str]) -> str:
+    """Return by which signal, or with which exit code, a process has failed that was not waited for; "" for others."""
+    if len(fields) <= _EXIT_STATUS or fields[0] != "Z":
+        return ""
+    status = int(fields[_EXIT_STATUS])
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    return f"exit code {os.WEXITSTATUS(status)}" if status else ""
 
 
 def _describe_frames(frames: Iterable[Frame]) -> Iterator[str]:

@@ -14,7 +14,14 @@ import time
 from typing import Any, Callable, Optional, Tuple
 
 from trainchart_launcher.console import print_line
-from trainchart_launcher.stacks import describe_stacks, describe_unread_pipe, find_group, read_process, read_stacks
+from trainchart_launcher.stacks import (
+    describe_dead_processes,
+    describe_stacks,
+    describe_unread_pipe,
+    find_group,
+    read_process,
+    read_stacks,
+)
 from trainchart_runtime import contract
 from trainchart_runtime.cluster import CHIEF, WORKER, Task
 
@@ -83,7 +90,8 @@ class StandstillWatch:
             for line in list(filter(None, lines))[-_LINES_SHOWN:]:
                 print_line(f"{contract.STACK_LINE}{line}")
             words = f"no output, no step and hardly any CPU time for {seconds:.0f} s"
-            print_line(f"{self._task}: {words}{contract.WAITS_IN}{where}{describe_unread_pipe(self._group)}")
+            more = describe_unread_pipe(self._group) + describe_dead_processes(self._group)
+            print_line(f"{self._task}: {words}{contract.WAITS_IN}{where}{more}")
         return True
 
     def _tell_work(self, seconds: float) -> bool:
