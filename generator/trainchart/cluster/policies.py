@@ -85,7 +85,7 @@ def explain_by_policies(report: Report, seen: Snapshot, policies: Objects) -> Re
         "apiServer in the values have the chart add its own). Until then, restarting or reinstalling does not help."
     )
     blockade = blockade[0].upper() + blockade[1:] if parts else ""
-    return replace(report, remarks=(*known, *remarks), blockade=blockade)
+    return replace(report, remarks=(*remarks, *known), blockade=blockade)
 
 
 def _name_keepers(names: Sequence[str]) -> str:

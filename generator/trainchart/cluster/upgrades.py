@@ -34,6 +34,7 @@ _CONTROLS = ("run.id", "run.desiredState")
 _PRIVATE = ("env", "envFrom", "args", "command", "extraManifests", "initContainers", "extraContainers")
 """Values whose texts may hold secrets under any name."""
 _WIDTH = 80
+_ROLLBACK = "Rollback to "
 
 
 def find_upgrades(records: Objects, began: float, until: float = math.inf) -> tuple[Upgrade, ...]:
@@ -53,7 +54,9 @@ def find_upgrades(records: Objects, began: float, until: float = math.inf) -> tu
             changes, dropped = tuple(_list_changes(before, after)), tuple(_list_dropped(before, after))
         except (HelmRecordError, RecursionError):
             continue
-        found += [Upgrade(after.revision, before.revision, at, changes, dropped)] if changes else []
+        is_back = after.description.startswith(_ROLLBACK)
+        kind = (after.description, ()) if is_back else ("", dropped)
+        found += [Upgrade(after.revision, before.revision, at, changes, *kind)] if changes else []
     return tuple(found[-_SHOWN:])
 
 

@@ -75,7 +75,8 @@ def upgrade_lines(report: Report) -> Iterator[str]:
     yield ""
     yield "What upgrades of the release changed:"
     for upgrade in report.upgrades:
-        yield f"  {describe_time(upgrade.at)}  revision {upgrade.revision}"
+        source = f" ({upgrade.source})" if upgrade.source else ""
+        yield f"  {describe_time(upgrade.at)}  revision {upgrade.revision}{source}"
         yield from (f"    {change}" for change in upgrade.changes[:_SHOWN])
         if len(upgrade.changes) > _SHOWN:
             yield f"    and {len(upgrade.changes) - _SHOWN} more"

@@ -267,7 +267,7 @@ def advise(report: Report) -> str:
         or (CAUSES[outcome.cause].hint if outcome.cause in CAUSES else "")
     )
     hint = fill_in(hint, name, outcome.pod, outcome.node, message=outcome.error)
-    if report.warnings:
+    if any(outcome.error not in line.text for line in report.warnings):
         hint = f"First read the warnings from other pods below: the cause may be there. {hint}".rstrip()
     same = [each.at for each in report.incidents if (each.pod, each.error) == (outcome.pod, outcome.error)]
     if report.fails_at_start:

@@ -10,6 +10,7 @@ from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_revision, m
 from trainchart.cluster.snapshot import Unreadable
 from trainchart.cluster.upgrades import describe_unread_upgrade, find_upgrades
 from trainchart.reports.report import Report, TrainingKey
+from trainchart.reports.text import describe_time
 from trainchart.reports.why import why_lines
 
 Values = dict[str, Any]
@@ -112,3 +113,8 @@ def test_values_that_were_not_given_again_are_told() -> None:
     assert words in "\n".join(why_lines(report))
     (upgrade,) = find_upgrades((make_revision(1, values=given), make_revision(2, values=given | {"lr": 1})), NOW - 900)
     assert upgrade.dropped == ()
+    back = make_revision(2, values={}, description="Rollback to 1")
+    (upgrade,) = find_upgrades((make_revision(1, values=given), back), NOW - 900)
+    assert (upgrade.source, upgrade.dropped) == ("Rollback to 1", ())
+    report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Failed", "record", upgrades=(upgrade,))
+    assert f"  {describe_time(NOW - 600)}  revision 2 (Rollback to 1)" in why_lines(report)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.small_cluster.cluster_objects import NOW
 from trainchart.reports.local_causes import RUN_KILLED
+from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import LOCAL, Progress, Report, ReportedProblem, RoleReport, Slowdown, TrainingKey
 from trainchart.reports.report_json import describe_report
 from trainchart.reports.settings import suggest_settings
@@ -25,6 +26,16 @@ def next_of(cause: str, error: str = "", origin: str = LOCAL) -> str:
     report = Report(key, NOW, FAILED, "record", origin, resume_command=RESUME, record=record, outcome=outcome)
     (line,) = (line for line in why_lines(report) if line.startswith("What to do next: "))
     return line.removeprefix("What to do next: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_told"), [("OSError: disk", True), ("launcher: worker-1: attempt 1 ended: KeyError: 'x'", False)]
+)
+def test_warnings_that_repeat_the_error_are_not_to_be_read_first(line: str, *, is_told: bool) -> None:
+    outcome = Verdict(FAILED, NOW, "program-error", "It failed.", pod="k9-first-worker-0", error="KeyError: 'x'")
+    key, warnings = TrainingKey("team-a", "k9", "first"), (LogLine("", "worker-1", line),)
+    told = "\n".join(why_lines(Report(key, NOW, FAILED, "record", outcome=outcome, warnings=warnings)))
+    assert ("First read the warnings from other pods below" in told) == is_told
 
 
 @pytest.mark.parametrize(("silence", "is_suspicious"), [(40.0, False), (600.0, True)])
