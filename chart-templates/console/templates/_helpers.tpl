@@ -1,4 +1,4 @@
-{{- /* YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and turns NEL into a space. */}}
+{{- /* YAML of any value. toYaml returns nothing for a string that YAML cannot hold, and turns NEL into a space. */}}
 {{- define "<%= name %>.yaml" -}}
 {{- $yaml := toYaml . -}}
 {{- if or (not $yaml) (contains "\u0085" (toJson .)) -}}
@@ -51,7 +51,7 @@ labels:
   helm.sh/chart: {{ printf "%s-%s" .context.Chart.Name (.context.Chart.Version | replace "+" "_") | trunc 63 | trimSuffix "-" | quote }}
 {{- end -}}
 
-{{- /* Where pods run, and as whom: an account without any right, whose token no pod gets. */}}
+{{- /* Where pods run, and as which user: an account without any rights, whose token is not mounted. */}}
 {{- define "<%= name %>.pod" -}}
 serviceAccountName: {{ .Release.Name | quote }}
 automountServiceAccountToken: false
@@ -92,7 +92,7 @@ capabilities:
 {{- end -}}
 {{- end -}}
 
-{{- /* The Host header of the first address: the console answers no request without a name of its own. */}}
+{{- /* The Host header of the first address: the console answers only requests for its own names. */}}
 {{- define "<%= name %>.host" -}}
 {{- first .Values.addresses | trimPrefix "https://" | trimPrefix "http://" -}}
 {{- end -}}

@@ -13,7 +13,7 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{- /* The init container: copies the export, so that nothing changes it any more, and verifies the copy. */}}
+{{- /* The init container: copies the export, so that nothing can change it afterwards, and verifies the copy. */}}
 {{- define "<%= name %>.fetch" -}}
 name: fetch
 image: {{ .context.Values.fetchImage | default (include "<%= name %>.image" .context) | quote }}
@@ -40,7 +40,7 @@ volumeMounts:
   {{- end }}
 {{- end -}}
 
-{{- /* How the server is told its model: arguments of ours, the variables that tensorflow/serving reads. */}}
+{{- /* How the server gets its model: arguments for our server, or the variables that tensorflow/serving reads. */}}
 {{- define "<%= name %>.program" -}}
 {{- $version := include "<%= name %>.number" .model.version -}}
 {{- if eq .context.Values.server "trainchart" -}}

@@ -1,4 +1,4 @@
-{{- /* YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and turns NEL into a space. */}}
+{{- /* YAML of any value. toYaml returns nothing for a string that YAML cannot hold, and turns NEL into a space. */}}
 {{- define "<%= name %>.yaml" -}}
 {{- $yaml := toYaml . -}}
 {{- if or (not $yaml) (contains "\u0085" (toJson .)) -}}
@@ -59,7 +59,7 @@ labels:
   {{- include "<%= name %>.labels" (dict "context" .context "component" "model-server" "track" .track) | nindent 2 }}
 {{- end -}}
 
-{{- /* The models that are served, as a JSON object by track, the canary with all that it has of its own. */}}
+{{- /* The models that are served, as a JSON object by track; the canary has its own settings over those of model. */}}
 {{- define "<%= name %>.tracks" -}}
 {{- $model := .Values.model -}}
 {{- $tracks := dict "stable" (dict "model" $model "name" .Release.Name) -}}

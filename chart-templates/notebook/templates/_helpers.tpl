@@ -1,4 +1,4 @@
-{{- /* YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and turns NEL into a space. */}}
+{{- /* YAML of any value. toYaml returns nothing for a string that YAML cannot hold, and turns NEL into a space. */}}
 {{- define "<%= name %>.yaml" -}}
 {{- $yaml := toYaml . -}}
 {{- if or (not $yaml) (contains "\u0085" (toJson .)) -}}
@@ -51,7 +51,7 @@ labels:
   helm.sh/chart: {{ printf "%s-%s" .context.Chart.Name (.context.Chart.Version | replace "+" "_") | trunc 63 | trimSuffix "-" | quote }}
 {{- end -}}
 
-{{- /* Where pods run, and as whom. */}}
+{{- /* Where pods run, and as which user. */}}
 {{- define "<%= name %>.pod" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false

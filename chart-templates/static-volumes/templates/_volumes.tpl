@@ -1,4 +1,4 @@
-{{- /* YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and turns NEL into a space. */}}
+{{- /* YAML of any value. toYaml returns nothing for a string that YAML cannot hold, and turns NEL into a space. */}}
 {{- define "<%= name %>.yaml" -}}
 {{- $yaml := toYaml . -}}
 {{- if or (not $yaml) (contains "\u0085" (toJson .)) -}}
@@ -29,7 +29,7 @@ check, .Values would mean that the templates use every value.
 {{- end -}}
 {{- end -}}
 
-{{- /* Name of a PersistentVolume, of which there is one namespace for the whole cluster: (dict "context" $ "key" …). */}}
+{{- /* Name of a PersistentVolume, which must be unique in the whole cluster: (dict "context" $ "key" …). */}}
 {{- define "<%= name %>.volumeName" -}}
 {{- $whole := printf "%s/%s/%s" .context.Release.Namespace .context.Release.Name .key -}}
 {{- printf "%s-%s-%s" .context.Release.Name .key (sha256sum $whole | trunc 8) -}}
@@ -89,7 +89,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- end -}}
 {{- end -}}
 
-{{- /* Attributes of a volume; Ceph's drivers must be told that they have not made it. */}}
+{{- /* Attributes of a volume; one of them says to Ceph's drivers that they did not create it. */}}
 {{- define "<%= name %>.attributes" -}}
 {{- $attributes := deepCopy (.volumeAttributes | default dict) -}}
 {{- if hasSuffix ".csi.ceph.com" .driver -}}

@@ -11,13 +11,15 @@
 {{- include "digits.partName" (dict "context" . "part" "state") -}}
 {{- end -}}
 
-{{- /* The run's record on the cluster; an empty object also where the cluster cannot be asked. */}}
+{{- /* The run's record on the cluster; an empty object if there is none, or if the cluster cannot be queried. */}}
 {{- define "digits.state" -}}
 {{- $record := lookup "v1" "ConfigMap" .Release.Namespace (include "digits.stateName" .) -}}
 {{- get (get $record "data" | default dict) "state.json" | default "{}" -}}
 {{- end -}}
 
-{{- /* Whether the run has ended, by its record on the cluster; empty also where the cluster cannot be asked. */}}
+{{- /*
+Whether the run has ended, by its record on the cluster; empty if it has not, or if the cluster cannot be queried.
+*/}}
 {{- define "digits.isOver" -}}
 {{- $state := include "digits.state" . | fromJson -}}
 {{- $isSame := eq (toString (get $state "runId")) (include "digits.text" .Values.run.id) -}}
@@ -41,7 +43,7 @@ controllerSpec gives)
 # No podFailurePolicy, with which a controller on a lost node would not be replaced. The controller itself sets backoffLimit:
 # high at its start, so that it may crash, and low when the run has failed, so that the Job fails.
 template:
-  {{- /* Given up soon by a node that does not answer; what becomes of the run then is in docs/lifecycle.md. */}}
+  {{- /* If its node does not answer, this pod is soon given up; docs/lifecycle.md says what happens to the run. */}}
   {{- $arguments := dict "context" . "component" "controller" "settings" .Values.run.controller "training" "false" "patienceSeconds" 10 }}
   metadata:
     labels:

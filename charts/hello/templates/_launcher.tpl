@@ -1,6 +1,6 @@
 {{- /*
-image.injectLauncher: the launcher comes from the runtime image, by an init container and a volume of the pod, so that the
-training image needs nothing but python3.
+image.injectLauncher: the launcher comes from the runtime image, through an init container and a volume of the pod, so
+that the training image needs only python3.
 */}}
 {{- define "hello.launcherContainer" -}}
 - name: launcher
@@ -32,7 +32,7 @@ training image needs nothing but python3.
     sizeLimit: 64Mi
 {{- end -}}
 
-{{- /* The file alone: what else the image has in this folder stays visible. */}}
+{{- /* Only this file: other files of the image in this folder stay visible. */}}
 {{- define "hello.launcherMount" -}}
 - name: launcher
   mountPath: /opt/trainchart/launcher.pyz

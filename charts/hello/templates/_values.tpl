@@ -1,5 +1,5 @@
 {{- /*
-Values as Kubernetes and the training program need them, whatever Helm made of them: --set delivers 0.01 as a text
+Values as Kubernetes and the training program need them, whatever form Helm gave them: --set delivers 0.01 as a string
 and 20261121 as a number, and after --reuse-values every number is a float that would print as 2.0261121e+07.
 */}}
 
@@ -12,8 +12,8 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- end -}}
 
 {{- /*
-YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and the whole block would be missing; it
-turns NEL into a space.
+YAML of any value. Helm's toYaml returns nothing for a string that YAML cannot hold, so the whole block would be
+missing; it turns NEL into a space.
 */}}
 {{- define "hello.yaml" -}}
 {{- $yaml := toYaml . -}}
@@ -51,7 +51,7 @@ check, .Values would mean that the templates use every value.
 {{- include "hello.yaml" (get (fromJson $json) "value") -}}
 {{- end -}}
 
-{{- /* A text with the release's name and namespace in their places: neither needs an escape in JSON. */}}
+{{- /* A string with the release's name and namespace filled in: neither needs an escape in JSON. */}}
 {{- define "hello.filled" -}}
 {{- .text | replace "$(TRAINCHART_RELEASE)" .context.Release.Name | replace "$(TRAINCHART_NAMESPACE)" .context.Release.Namespace -}}
 {{- end -}}

@@ -41,8 +41,8 @@
 {{- end -}}
 
 {{- /*
-What the API server refuses of resources beside cpu and memory: what may not be promised twice, as a device, has a limit, and a
-request that equals it.
+What the API server refuses in resources other than cpu and memory: a resource that cannot be overcommitted, such as a
+device, needs a limit, and a request that equals it.
 */}}
 {{- define "lstm.refuseMoreResources" -}}
 {{- $where := .where -}}

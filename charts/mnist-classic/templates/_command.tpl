@@ -10,7 +10,9 @@
 {{- include "mnist-classic.yaml" $words -}}
 {{- end -}}
 
-{{- /* Containers that users add, as YAML. They have no variables but their own: (dict "key" "extraContainers" "containers" …). */}}
+{{- /*
+Containers that users add, as YAML. They have only their own variables: (dict "key" "extraContainers" "containers" …).
+*/}}
 {{- define "mnist-classic.ownContainers" -}}
 {{- $key := .key -}}
 {{- range .containers -}}
@@ -25,7 +27,10 @@
 {{- include "mnist-classic.yaml" .containers -}}
 {{- end -}}
 
-{{- /* Refuse $(TRAINCHART_…) that would stay text: (dict "where" … "texts" … "env" entries "launcher" names-that-may-have-a-mark). */}}
+{{- /*
+Refuse a $(TRAINCHART_…) that nothing would fill in: (dict "where" … "texts" … "env" entries "launcher"
+names-that-may-have-a-mark).
+*/}}
 {{- define "mnist-classic.refuseUnfilled" -}}
 {{- $where := .where -}}
 {{- $launcher := .launcher -}}

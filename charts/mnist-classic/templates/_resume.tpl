@@ -1,6 +1,7 @@
 {{- /*
-How a new run begins (docs/checkpoints.md): what the training library is told, and the checkpoints of another release,
-which the pods of this one see read-only. Their claim has the name that this chart gives it in that release.
+How a new run begins (docs/checkpoints.md): what the chart passes to the training library, and the checkpoints of
+another release, which the pods of this one mount read-only. Their claim has the name that this chart gives it in that
+release.
 */}}
 
 {{- define "mnist-classic.resumeEnv" -}}
@@ -50,7 +51,9 @@ which the pods of this one see read-only. Their claim has the name that this cha
 {{- end -}}
 
 {{- define "mnist-classic.refuseResume" -}}
-{{- /* The values of an upgrade replace what `trainchart rerun` has set: without run.id, the first run would begin again. */}}
+{{- /*
+An upgrade replaces the values that `trainchart rerun` has set: without run.id, the first run would start again.
+*/}}
 {{- $runId := get (include "mnist-classic.state" . | fromJson) "runId" | default "" | toString -}}
 {{- if and .Release.IsUpgrade $runId (eq (include "mnist-classic.text" .Values.run.id) "") -}}
 {{- fail (printf "run.id: the values do not set it, so they would end run %s of this release and start another; set run.id=%s and run.resume=latest, use --reuse-values, or set a new run.id" $runId $runId) -}}

@@ -1,4 +1,4 @@
-{{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
+{{- /* The settings by which the controller decides; the cluster itself is in its ConfigMap. */}}
 {{- define "mnist-classic.runSettings" -}}
 {{- $objects := list (printf "Service %s" (include "mnist-classic.serviceName" .)) -}}
 {{- if .Values.networkPolicy.enabled -}}
@@ -28,8 +28,9 @@
 {{- end -}}
 
 {{- /*
-Hash of all that the run depends on: the pods, the cluster, and how it is to be treated. It changes the Job's name, so that
-a new controller follows a new plan, and stands in the record's ConfigMap, so that an old one knows that it was replaced.
+Hash of all that the run depends on: the pods, the cluster, and the run's settings. It changes the Job's name, so that
+a new plan gets a new controller, and it is in the record's ConfigMap, so that an old controller knows that it was
+replaced.
 */}}
 {{- define "mnist-classic.planId" -}}
 {{- $parts := list (include "mnist-classic.runSettings" .) (include "mnist-classic.cluster" .) -}}

@@ -1,6 +1,6 @@
 {{- /*
-What the training container's environment begins with: what the launcher needs, and where the volumes are. What is empty
-is left out, here and below: Kubernetes does not keep it, so kubectl apply would change it again each time.
+The training container's environment begins with what the launcher needs, and where the volumes are. Empty values are
+left out, here and below: Kubernetes does not keep them, so kubectl apply would find a difference each time.
 */}}
 {{- define "mnist-multi-gpu.ownEnv" -}}
 - name: TRAINCHART_TASK_TYPE
@@ -65,10 +65,10 @@ is left out, here and below: Kubernetes does not keep it, so kubectl apply would
 {{- end -}}
 
 {{- /*
-Environment entries of several mappings, later ones win, each name once. Kubernetes fills in $(NAME) only from what stands
-before it, so a variable stands behind those that it refers to, and by name otherwise:
-(dict "layers" (list (dict "path" "env" "env" …) …) "known" names-before "bringsMore" is-there-envFrom "drops" true).
-A variable that refers to something unknown is refused; with "drops" it is left out, for pods that do not train.
+Environment entries of several mappings: later ones win, and each name occurs once. Kubernetes fills in $(NAME) only
+from earlier entries, so a variable comes after those that it refers to, and otherwise in the order of names: (dict
+"layers" (list (dict "path" "env" "env" …) …) "known" names-before "bringsMore" is-there-envFrom "drops" true). A
+variable that refers to something unknown is refused; with "drops" it is left out, for pods that do not train.
 */}}
 {{- define "mnist-multi-gpu.userEnv" -}}
 {{- $env := dict -}}

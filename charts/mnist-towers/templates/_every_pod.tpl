@@ -65,8 +65,9 @@ securityContext:
 {{- end -}}
 
 {{- /*
-Labels of a pod: the settings' own win over the top level's, neither can change the selector. "training" says whether the
-pod trains ("true"), or belongs to a training, so that it is looked at like the training pods ("false").
+Labels of a pod: those of the settings win over those at the top level, and neither can change the selector.
+"training" says whether the pod trains ("true"), or only belongs to a training run, so that it is scraped like the
+training pods ("false").
 */}}
 {{- define "mnist-towers.podLabels" -}}
 {{- $labels := dict "sidecar.istio.io/inject" "false" -}}

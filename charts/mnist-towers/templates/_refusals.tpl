@@ -1,4 +1,4 @@
-{{- /* What the run controller would have to do, and a queue that it does not wait in for the pods. */}}
+{{- /* Refuses values that need a run controller where there is none, and labels that queue each StatefulSet separately. */}}
 {{- define "mnist-towers.refuseQueues" -}}
 {{- if and .Values.run.queue (not .Values.run.controller.enabled) -}}
 {{- fail "run.queue: the run controller waits in the queue; set run.controller.enabled to true" -}}

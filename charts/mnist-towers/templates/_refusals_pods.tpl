@@ -34,7 +34,9 @@ its place in the values. Included by the refusals.
 {{- end -}}
 {{- end -}}
 
-{{- /* Texts that may name the release, and nothing else; as labels they must be such. */}}
+{{- /*
+Strings in which only the release and its namespace are filled in; those for labels must be valid label values.
+*/}}
 {{- define "mnist-towers.refuseTexts" -}}
 {{- $arguments := . -}}
 {{- range $key := list "commonLabels" "commonAnnotations" "labels" "podLabels" "podAnnotations" "affinity" "envFrom" "extraVolumes" "resourceClaims" "extraManifests" "subPath" -}}

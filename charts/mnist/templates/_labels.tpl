@@ -6,8 +6,8 @@ app.kubernetes.io/component: {{ .component | quote }}
 {{- end -}}
 
 {{- /*
-Labels of an object: (dict "context" $ "component" "worker"), perhaps with "own", which win over those for all. The chart's
-version is for objects only: in a pod template it would restart trainings.
+Labels of an object: (dict "context" $ "component" "worker"), perhaps with "own", which win over those for all. The
+chart's version is for objects only: in a pod template it would restart training runs.
 */}}
 {{- define "mnist.labels" -}}
 {{- $own := include "mnist.selectorLabels" . | fromYaml -}}
@@ -28,8 +28,8 @@ version is for objects only: in a pod template it would restart trainings.
 {{- end -}}
 
 {{- /*
-Labels or annotations that a component has of those for all: (dict "component" "tensorboard" "layer" .Values.commonLabels).
-What makes pods wait for a queue or for each other is for the training alone.
+Those of the common labels or annotations that apply to a component: (dict "component" "tensorboard" "layer"
+.Values.commonLabels). Keys that make pods wait for a queue or for each other apply to training pods only.
 */}}
 {{- define "mnist.shared" -}}
 {{- $kept := dict -}}
@@ -57,7 +57,10 @@ annotations:
 {{- end }}
 {{- end -}}
 
-{{- /* A map whose values are texts: (dict "context" $ "layers" (list common own)), later ones win; nothing when it is empty. */}}
+{{- /*
+A map whose values are strings: (dict "context" $ "layers" (list common own)), later ones win; nothing when it is
+empty.
+*/}}
 {{- define "mnist.stringMap" -}}
 {{- $map := dict -}}
 {{- range $layer := .layers -}}

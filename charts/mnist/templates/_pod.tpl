@@ -5,7 +5,7 @@ true
 {{- end -}}
 {{- end -}}
 
-{{- /* Node that pods are bound to by its name; nothing where they are not: (dict "context" $ "settings" …). */}}
+{{- /* The node to which pods are bound by name; empty if they are not: (dict "context" $ "settings" …). */}}
 {{- define "mnist.node" -}}
 {{- $selector := .settings.nodeSelector | default .context.Values.nodeSelector | default dict -}}
 {{- get $selector "kubernetes.io/hostname" -}}

@@ -1,4 +1,4 @@
-{{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
+{{- /* The settings by which the controller decides; the cluster itself is in its ConfigMap. */}}
 {{- define "wide-and-deep.runSettings" -}}
 {{- $objects := list (printf "Service %s" (include "wide-and-deep.serviceName" .)) -}}
 {{- if .Values.networkPolicy.enabled -}}
@@ -28,8 +28,9 @@
 {{- end -}}
 
 {{- /*
-Hash of all that the run depends on: the pods, the cluster, and how it is to be treated. It changes the Job's name, so that
-a new controller follows a new plan, and stands in the record's ConfigMap, so that an old one knows that it was replaced.
+Hash of all that the run depends on: the pods, the cluster, and the run's settings. It changes the Job's name, so that
+a new plan gets a new controller, and it is in the record's ConfigMap, so that an old controller knows that it was
+replaced.
 */}}
 {{- define "wide-and-deep.planId" -}}
 {{- $parts := list (include "wide-and-deep.runSettings" .) (include "wide-and-deep.cluster" .) -}}

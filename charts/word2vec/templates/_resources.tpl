@@ -39,7 +39,10 @@ claims:
 {{- end -}}
 {{- end -}}
 
-{{- /* Amounts of resources as texts, later layers win: (dict "kind" "limits" "layers" (list …)); nothing where there are none. */}}
+{{- /*
+Amounts of resources as strings, later layers win: (dict "kind" "limits" "layers" (list …)); nothing where there are
+none.
+*/}}
 {{- define "word2vec.amounts" -}}
 {{- $amounts := dict -}}
 {{- range .layers -}}
@@ -79,8 +82,9 @@ claims:
 {{- end -}}
 
 {{- /*
-Limit of the node's disk: what is set, or else what /tmp, "folders" and the emptyDirs of "volumes" may hold, and 1Gi for the log and the
-chart's own. The kubelet evicts a pod that holds more, so there is none where an emptyDir without sizeLimit may hold anything.
+Limit of the node's disk: what is set, or else what /tmp, "folders" and the emptyDirs of "volumes" may hold, and 1Gi
+for the log and the chart's own. The kubelet evicts a pod that holds more, so there is no limit if an emptyDir without
+sizeLimit may hold any amount.
 */}}
 {{- define "word2vec.diskLimit" -}}
 {{- $request := include "word2vec.diskRequest" . -}}

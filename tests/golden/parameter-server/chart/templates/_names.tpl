@@ -1,6 +1,7 @@
 {{- /*
-Every object's name is made here and nowhere else: <release>-<chart>, then the part. Names that would be too long
-for Kubernetes, or that hold characters it refuses, are cut and get a hash of the whole, so that they stay distinct.
+The names of all objects are made only here: <release>-<chart>, then the part. Names that would be too long for
+Kubernetes, or that contain characters it refuses, are cut and get a hash of the whole name, so that they stay
+distinct.
 */}}
 
 {{- /* Shorten .name to .limit characters. */}}
@@ -12,7 +13,10 @@ for Kubernetes, or that hold characters it refuses, are cut and get a hash of th
 {{- end -}}
 {{- end -}}
 
-{{- /* Release and chart, as a DNS label of any length: a release may hold dots or start with a digit, a Service not. */}}
+{{- /*
+Release and chart, as a DNS label of any length: a release may contain dots or start with a digit, but a Service may
+not.
+*/}}
 {{- define "parameter-server.fullname" -}}
 {{- $name := printf "%s-%s" .Release.Name .Chart.Name -}}
 {{- if regexMatch "^[a-z][-a-z0-9]*$" $name -}}
