@@ -29,8 +29,8 @@ def describe_new_refusers(report: Report, policies: Objects, began: float) -> It
         if names & refusers and max(created, changed) > began:
             how, at = ("created", created) if created > began else ("changed", changed)
             yield (
-                f"{name_of(each)}, which refuses the pods, was {how} at {describe_time(at)}, after the run began: pods "
-                "from before continue, and every one that is created now is refused"
+                f"{name_of(each)}, which refuses the pods, was {how} at {describe_time(at)}, after the run began: "
+                "existing pods continue, and every new one is refused"
             )
 
 

@@ -69,7 +69,7 @@ def describe_unread_upgrade(report: Report, sets: Sequence[Object], began: float
     if last > installed + _INSTALLING_SECONDS and last >= began - _SOON_SECONDS:
         yield (
             f"helm upgrade changed the StatefulSets at {describe_time(last)}. You may not read what it changed: ask "
-            f"someone who may read the Secrets of the namespace for trainchart why {report.address}"
+            f"someone who may read the Secrets of the namespace to run trainchart why {report.address}"
         )
 
 

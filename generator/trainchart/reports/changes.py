@@ -91,8 +91,8 @@ def _describe_dropped(upgrade: Upgrade) -> Iterator[str]:
     more = f" and {number - _DROPPED_SHOWN} more" if number > _DROPPED_SHOWN else ""
     if names:
         yield (
-            f"    {number} {'value' if number == 1 else 'values'} of revision {upgrade.before} not given again, so the "
-            f"chart's own apply (helm upgrade without the earlier -f or --set, and without --reuse-values): "
+            f"    not given again: {number} {'value' if number == 1 else 'values'} of revision {upgrade.before}, so "
+            f"the chart's defaults apply (helm upgrade without the earlier -f or --set, and without --reuse-values): "
             f"{', '.join(names)}{more}"
         )
 

@@ -169,7 +169,8 @@ def _has_earlier_deaths(report: Report, outcome: Verdict) -> bool:
 def _standing(report: Report) -> Iterator[str]:
     """Yield how far a run is that goes on, and what to look at where it has told nothing for long."""
     if report.problems and report.gives_up_at > report.now:
-        yield f"The run fails if not all of its pods run by {describe_time(report.gives_up_at)} (run.startDeadline)."
+        deadline = describe_time(report.gives_up_at)
+        yield f"The run fails if not all of its pods are running by {deadline} (run.startDeadline)."
     progress = report.progress
     is_running = report.outcome is None and report.phase == RUNNING
     if is_running and progress.before is not None and progress.step in (None, progress.before):

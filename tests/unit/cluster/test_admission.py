@@ -13,7 +13,7 @@ from trainchart.reports.report import Report, ReportedProblem, TrainingKey
 
 POLICY = "ValidatingAdmissionPolicy 'labels' with binding 'all' denied request: label cost-center is missing"
 WEBHOOK = 'admission webhook "pods.labels.example.com" denied the request: label cost-center is missing'
-END = "after the run began: pods from before continue, and every one that is created now is refused"
+END = "after the run began: existing pods continue, and every new one is refused"
 
 
 def report_of(message: str, cause: str = "admission-refused") -> Report:

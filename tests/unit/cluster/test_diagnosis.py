@@ -115,7 +115,7 @@ def test_run_without_all_pods_says_when_it_fails(phase: str, fields: dict[str, A
     pods = [*make_pods(worker_1=waits), make_controller_pod()]
     report = look(sets=sets, pods=pods, records=[make_record(make_state(phase, **fields))], jobs=[make_job()])
     assert report.gives_up_at == gives_up_at
-    words = f"The run fails if not all of its pods run by {describe_time(gives_up_at)} (run.startDeadline)."
+    words = f"The run fails if not all of its pods are running by {describe_time(gives_up_at)} (run.startDeadline)."
     assert (words in why_lines(report)) == bool(gives_up_at)
     assert look(sets=sets, pods=pods[:4]).gives_up_at == 0.0, "no run controller ends it"
 
