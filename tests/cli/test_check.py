@@ -219,7 +219,7 @@ def test_a_template_that_asks_the_cluster_is_named(plain_chart: Path) -> None:
     asked = {"a": 'lookup "v1" "Namespace" "" "kube-system"', "b": ".Release.IsUpgrade", "c": ".Values.lookup"}
     for name, condition in asked.items():
         (plain_chart / "templates" / f"{name}.yaml").write_text(hidden % condition)
-    found = [line for line in run(plain_chart, "--info").stdout.splitlines() if "asks what is in the cluster" in line]
+    found = [line for line in run(plain_chart, "--info").stdout.splitlines() if "reads the cluster (lookup)" in line]
     places = {line.partition(": ")[0].rpartition("/")[2] for line in found}
     assert places & {f"{name}.yaml:1" for name in asked} == {"a.yaml:1", "b.yaml:1"}
 
