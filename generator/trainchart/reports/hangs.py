@@ -54,41 +54,41 @@ _WAITS = (
     ),
     _Wait(
         UNREAD_PIPE,
-        "the program waits for a process that it started, and that process waits until its output is read: read the "
+        "it waits for a process that it started, and that process waits until its output is read: read the "
         "output while the process runs (Popen.communicate)",
         is_forever=True,
     ),
     _Wait(
         rf"{PROCESSES_DIED} \([^)]*SIGBUS",
-        "processes of the program died of SIGBUS, so most likely /dev/shm was full, and the program still waits for "
+        "processes of its own died of SIGBUS, so most likely /dev/shm was full, and it still waits for "
         "them: raise roles.ROLE.shmSize, or use smaller batches or fewer processes. Also let the program end when one "
         "of its processes dies",
         is_forever=True,
     ),
     _Wait(
         PROCESSES_DIED,
-        "processes of the program have died (the list below says how), and the program still waits for them: find out "
+        "processes of its own have died (the list below says how), and it still waits for them: find out "
         "why (SIGKILL: most likely memory), and let the program end when one of its processes dies",
         is_forever=True,
     ),
     _Wait(
         r"subprocess\.py|popen_fork\.py|popen_spawn_posix\.py",
-        "the program waits for a process that it started. If that process writes to a pipe that the program does not "
+        "it waits for a process that it started. If that process writes to a pipe that the program does not "
         "read, both wait: read the output while the process runs (Popen.communicate)",
     ),
     _Wait(
         r"socket\.py|ssl\.py|http/client\.py|urllib|requests/",
-        "the program waits for an answer over the network: give the call a timeout",
+        "it waits for an answer over the network: give the call a timeout",
     ),
     _Wait(
         r"\(pool\.py:",
-        "the program waits for a pool of processes, and one of them was killed or is waiting, too. A process that is "
+        "it waits for a pool of processes, and one of them was killed or is waiting, too. A process that is "
         "forked after TensorFlow was used can hang in TensorFlow: create the pool with "
         'multiprocessing.get_context("spawn").Pool()',
     ),
     _Wait(
         r"queues?\.py|connection\.py|synchronize\.py|threading\.py|multiprocessing/",
-        "the program waits for another of its threads or processes, which has ended or is waiting, too",
+        "it waits for another of its threads or processes, which has ended or is waiting, too",
     ),
 )
 _IDLE = "{} printed nothing, made no step and used hardly any CPU time for minutes:"

@@ -440,18 +440,18 @@ def test_task_that_waits_outside_tensorflow_is_suspected(waits: dict[str, str], 
     [
         (
             "wait (subprocess.py:1264), called from main (/app/train.py:9)",
-            "the program waits for a process that it started.",
+            "it waits for a process that it started.",
         ),
         (
             "wait (threading.py:320), called from map (pool.py:367), called from main (/app/train.py:44)",
-            "the program waits for a pool of processes, and one of them was killed",
+            "it waits for a pool of processes, and one of them was killed",
         ),
         (
             "readinto (socket.py:708), called from main (/app/train.py:9)",
-            "the program waits for an answer over the ",
+            "it waits for an answer over the ",
         ),
-        ("_recv (connection.py:378), called from get (queues.py:103)", "the program waits for another of its threads"),
-        (_OWN, "the program waits for another of its threads or processes, which has ended or is waiting, too. "),
+        ("_recv (connection.py:378), called from get (queues.py:103)", "it waits for another of its threads"),
+        (_OWN, "it waits for another of its threads or processes, which has ended or is waiting, too. "),
         ("<module> (/app/train.py:12)", None),
     ],
 )
@@ -470,9 +470,9 @@ def test_where_a_program_waits_says_what_for(place: str, words: str | None) -> N
             "_shutdown: its main thread has ended; another thread is in serve (a.py:1)",
             "The program hangs: the main ",
         ),
-        (f"get (queues.py:103); 2 {PROCESSES_DIED} (SIGBUS)", "The program hangs: processes of the program died of SI"),
-        (f"get (queues.py:103); 1 {PROCESSES_DIED} (SIGKILL)", "The program hangs: processes of the program have died"),
-        (f"wait (subprocess.py:1264); its process 9 (score.py) {UNREAD_PIPE}", "The program hangs: the program waits "),
+        (f"get (queues.py:103); 2 {PROCESSES_DIED} (SIGBUS)", "The program hangs: processes of its own died of SIG"),
+        (f"get (queues.py:103); 1 {PROCESSES_DIED} (SIGKILL)", "The program hangs: processes of its own have died"),
+        (f"wait (subprocess.py:1264); its process 9 (score.py) {UNREAD_PIPE}", "The program hangs: it waits "),
     ],
 )
 def test_wait_that_a_restart_comes_to_again_is_plain(place: str, begin: str) -> None:
