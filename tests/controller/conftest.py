@@ -21,7 +21,8 @@ import os, sys
 from trainchart_controller.control import Controller
 from trainchart_controller.pod_watch import WatchTimes
 from trainchart_controller.settings import read_settings
-times = WatchTimes(silence=float(os.environ['SILENCE']), first_retry=0.02, refusal=0.5, record=0.3, objects=0.3)
+seconds = {name: float(os.environ[name.upper()]) for name in ('silence', 'rollback')}
+times = WatchTimes(**seconds, first_retry=0.02, refusal=0.5, record=0.3, objects=0.3)
 code = Controller(read_settings(os.environ), times).run()
 sys.stderr.flush()
 os._exit(code)
@@ -96,6 +97,7 @@ def start(api, controller_pyz: Path, tmp_path: Path):
             "TRAINCHART_CLUSTER_FILE": str(tmp_path / "cluster.json"),
             "TRAINCHART_RUN_SETTINGS": json.dumps(settings),
             "SILENCE": "100",
+            "ROLLBACK": "0.5",
             **variables,
         }
         program = [str(controller_pyz)] if patient else ["-c", IMPATIENT]

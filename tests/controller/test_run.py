@@ -209,6 +209,28 @@ def test_controller_of_a_superseded_plan_exits_without_acting(api, start, run_to
     assert "plan plan-2 has replaced plan plan-1" in old.log
 
 
+def test_controller_continues_after_a_rollback_to_its_plan(api, start, run_to_phase):
+    old = start(ROLLBACK="600")
+    run_to_phase("Running")
+    api.put_plan("plan-2")
+    api.wait_for(lambda: "does nothing unless a rollback returns to its plan" in old.log, "told")
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    assert api.state()["phase"] == "Running" and old.process.poll() is None
+    api.put_plan("plan-1")
+    assert old.wait() == 0
+    assert api.state()["phase"] == "Succeeded"
+    assert "the release has the plan of this controller again, which continues" in old.log
+
+
+def test_controller_whose_release_goes_away_meanwhile_ends(api, start, run_to_phase):
+    old = start(ROLLBACK="600")
+    run_to_phase("Running")
+    api.put_plan("plan-2")
+    api.wait_for(lambda: "does nothing unless a rollback returns to its plan" in old.log, "told")
+    api.delete_state()
+    assert old.wait() == 0
+
+
 def test_a_second_controller_of_the_same_run_does_no_harm(api, start, run_to_phase):
     first, second = start(), start()
     api.wait_for(lambda: api.state() and api.replicas["exp1-mnist-worker"] == 2, "workers scaled")

@@ -198,7 +198,8 @@ def _add_upgrades(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
     """Return the report of a run in trouble with what upgrades of its release changed, or which image it had before."""
     failed_at = report.outcome.at if report.outcome is not None and report.outcome.result == FAILED else math.inf
     is_slow = report.slowdown or report.step_pause or report.seems_to_hang
-    if not (failed_at < math.inf or is_slow or report.problems or report.incidents):
+    is_dying = any(each.at > report.progress.at for each in report.incidents)
+    if not (failed_at < math.inf or is_slow or report.problems or is_dying):
         return report
     revisions = read_revisions(api, report.key.namespace, report.key.release)
     upgrades = find_upgrades(revisions, _find_begin(report), failed_at)

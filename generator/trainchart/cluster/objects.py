@@ -46,6 +46,7 @@ from trainchart_runtime.pod_problems import (
 )
 from trainchart_runtime.run.observation import PodView, parse_pod
 
+_JOB_LABEL = "batch.kubernetes.io/job-name"
 _ENDED_POD = ("Succeeded", "Failed")
 
 
@@ -186,7 +187,7 @@ def find_controller(jobs: Sequence[Object], pods: Sequence[Object], events: Sequ
         if condition.get("status") == "True"
     }
     if "Complete" in conditions:
-        return Controller("finished")
+        return Controller("finished", job=name_of(jobs[-1]))
     if "Failed" in conditions:
         return Controller("failed", str(conditions["Failed"].get("message") or ""))
     held = _find_hold(jobs[-1])
@@ -194,7 +195,8 @@ def find_controller(jobs: Sequence[Object], pods: Sequence[Object], events: Sequ
         return Controller("held", held, name_of(jobs[-1]))
     if _whole(section(jobs[-1], "status").get("ready")):
         return Controller("running", job=name_of(jobs[-1]))
-    own = [pod for pod in pods if is_controllers(pod)]
+    # A controller whose plan was replaced may wait for a rollback beside it.
+    own = [pod for pod in pods if is_controllers(pod) and label(pod, _JOB_LABEL) in ("", name_of(jobs[-1]))]
     alive = [pod for pod in own if not has_ended(pod)]
     problems = [problem for pod in alive if (problem := find_pod_problem(pod, events))]
     refusal = None if alive else find_job_problem(name_of(jobs[-1]), events)

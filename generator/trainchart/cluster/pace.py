@@ -44,17 +44,20 @@ def find_slowdown(state: RunState) -> Slowdown | None:
 
 
 def _list_stretches(state: RunState) -> list[_Stretch]:
-    """Return the times in which it made steps, each of a minute or more, the oldest first."""
+    """Return the times in which it made steps without a death, each of a minute or more, the oldest first."""
     points, last = [each for each in state.marks if each.at > 0], state.progress
     if points and last is not None and last.step is not None and last.at > points[-1].at:
         now = StepMark(last.at, last.step, name_program(last.uid, last.attempt))
         is_short = now.at - points[-1].at < MARK_SECONDS and len(points) > 1
         if now.program == points[-1].program:
             points = [*(points[:-1] if is_short and points[-2].program == now.program else points), now]
+    # A program may begin again under the same name, and its peers wait until a task that died is back.
+    deaths = [each.at for each in state.incidents]
     return [
         _Stretch(earlier.at, later.at, later.step - earlier.step)
         for earlier, later in itertools.pairwise(points)
         if earlier.program == later.program and later.step > earlier.step and later.at - earlier.at >= MARK_SECONDS
+        if not any(earlier.at < at <= later.at for at in deaths)
     ]
 
 

@@ -29,7 +29,7 @@ _SOON_SECONDS = 3600.0
 """An upgrade that came this long before the run began may still explain it: reruns are upgrades, too."""
 _INSTALLING_SECONDS = 60.0
 """An installation creates all objects within it."""
-_CONTROLS = ("run.id", "run.desiredState")
+_CONTROLS = ("run.id", "run.desiredState", "run.resume")
 """What trainchart rerun, stop, suspend and resume set."""
 _PRIVATE = ("env", "envFrom", "args", "command", "extraManifests", "initContainers", "extraContainers")
 """Values whose texts may hold secrets under any name."""
@@ -56,7 +56,8 @@ def find_upgrades(records: Objects, began: float, until: float = math.inf) -> tu
             continue
         is_back = after.description.startswith(_ROLLBACK)
         kind = (after.description, ()) if is_back else ("", dropped)
-        found += [Upgrade(after.revision, before.revision, at, changes, *kind)] if changes else []
+        newest = revision_of(made[-1])
+        found += [Upgrade(after.revision, before.revision, at, changes, newest, *kind)] if changes else []
     return tuple(found[-_SHOWN:])
 
 

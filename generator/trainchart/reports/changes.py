@@ -81,9 +81,12 @@ def upgrade_lines(report: Report) -> Iterator[str]:
         if len(upgrade.changes) > _SHOWN:
             yield f"    and {len(upgrade.changes) - _SHOWN} more"
         yield from _describe_dropped(upgrade)
-    release, place = report.key.release, report.key.namespace
-    rollback = f"helm rollback {release} {report.upgrades[-1].before} -n {place}"
-    yield f"  next: if the last of them is the cause, undo it: {rollback}"
+    last, again = report.upgrades[-1], f", then trainchart rerun {report.address}" if report.is_over else ""
+    if last.newest > last.revision:
+        yield f"  Revision {last.newest} is installed now: it came after the failure."
+    elif not last.source:
+        rollback = f"helm rollback {report.key.release} {last.before} -n {report.key.namespace}"
+        yield f"  next: if the last of them is the cause, undo it: {rollback}{again}"
 
 
 def _describe_dropped(upgrade: Upgrade) -> Iterator[str]:

@@ -19,6 +19,7 @@ from trainchart_runtime.contract import (
     NAME_LABEL,
     PEER_REFUSES,
     PROCESSES_DIED,
+    PROGRESS_FILE,
     UNREAD_PIPE,
 )
 from trainchart_runtime.pod_problems import parse_time
@@ -97,6 +98,13 @@ _LOOP = "it may be in an endless loop, or a filter may drop all of its data (see
 _LOOPS = "they may be in endless loops, or a filter may drop all of their data (see below)"
 _WATCHED = "run.noProgressTimeout restarts such a run."
 _UNWATCHED = "run.noProgressTimeout does not end it, because it counts from the first step that a pod reports."
+_PRINTS = (
+    "Its program has never reported a step, but it prints (see below), so it does not seem to hang. If it should "
+    f"report steps (as the training library does, by the file that {PROGRESS_FILE} names), the run controller does not "
+    "see them: {}"
+)
+_FRESH_SECONDS = 60.0
+"""What a program printed so recently shows that it works."""
 _SAME_STEPS = (
     "all tasks that train in step must do the same number of steps (shards of equal size, repeated data, or an end "
     "that all agree on)"
@@ -120,6 +128,9 @@ def advise_on_hang(report: Report) -> Iterator[str]:
         yield from (line.text.removeprefix(LAUNCHER_PREFIX) for line in halted)
         return
     is_new = report.progress.step is None and report.progress.before is None
+    if is_new and _prints(report):
+        yield _PRINTS.format(_read_controller(report.key)) if report.origin == CLUSTER else _PRINTS.partition(" If")[0]
+        return
     unless = "its steps do not take that long"
     if is_new:
         unless = "its program reports steps, and is not just loading or compiling"
@@ -199,10 +210,20 @@ def show_line(line: LogLine, width: int = 0) -> str:
     return f"  {at}  {line.label:{width}}  {line.text}"
 
 
+def _prints(report: Report) -> bool:
+    """Say whether a program has printed something just now."""
+    return any(parse_time(line.at) >= report.now - _FRESH_SECONDS for line in _list_own_lines(report))
+
+
+def _list_own_lines(report: Report) -> list[LogLine]:
+    """Return the last lines that programs printed, without those of their launchers."""
+    return [line for line in report.last_lines if not line.text.startswith(LAUNCHER_PREFIX)]
+
+
 def _explain_unwatched(report: Report) -> Iterator[str]:
     """Yield that a program goes on of which the run controller reports nothing."""
-    own = [line for line in report.last_lines if not line.text.startswith(LAUNCHER_PREFIX)]
-    if not own:
+    own = _list_own_lines(report)
+    if not own or report.progress.step is None:
         return
     newest = max(own, key=lambda line: line.at)
     steps = [int(re.sub("[,_]", "", found)) for found in _NAMED_STEP.findall(newest.text)]

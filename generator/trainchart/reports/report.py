@@ -76,7 +76,7 @@ _OF_PROGRAMS = tuple(
     cause.name for cause in (PROGRAM_ERROR, PROGRAM_EXIT, FILE_MISSING, DATA_MISMATCH, EXAMPLES_DIFFER)
 )
 """Causes that lie in the program, or in what it is given."""
-_IDLE_CONTROLLERS = ("starting", "held", "failed", "missing")
+_IDLE_CONTROLLERS = ("starting", "held", "failed", "missing", "finished")
 
 FROM_RECORD = "record"
 FROM_PODS = "pods"

@@ -16,6 +16,8 @@ class Upgrade:
     """Unix seconds at which it was made."""
     changes: tuple[str, ...]
     """Such as: image.tag from "1.0" to "1.1"."""
+    newest: int = 0
+    """The newest revision of the release; another than this where one came after the failure."""
     source: str = ""
     """Where its values come from, if not from who upgraded, such as: Rollback to 1."""
     dropped: tuple[str, ...] = ()

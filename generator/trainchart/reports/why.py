@@ -375,6 +375,8 @@ def _explain_phase(report: Report) -> str:
         pace = describe_pace(usual)
         silence = f"{pause:.0f} s" if pause < SILENT_SECONDS else describe_seconds(pause)
         return f"No step was reported for {silence}, while steps took about {pace} before."
+    if report.seems_to_hang and report.progress.step is None and report.progress.before is None:
+        return "No failure is recorded."
     if report.seems_to_hang:
         return "No failure is recorded, but there has been no step for a long time."
     if report.incidents and report.progress.step is None and report.now - report.since >= SILENT_SECONDS:

@@ -263,6 +263,11 @@ def test_events_of_an_earlier_pod_of_that_name_do_not_count() -> None:
         ({"records": [make_record(None)], "jobs": [make_job()]}, "Running", "is empty"),
         ({"jobs": [make_job()]}, "Running", "its record was deleted"),
         ({"records": CONTROLLED["records"]}, "Running", "its run controller no longer exists"),
+        (
+            {**CONTROLLED, "jobs": [make_job("Complete")]},
+            "Running",
+            "its run controller has ended, though the run has not",
+        ),
         ({**CONTROLLED, "jobs": [make_job("Failed")]}, "Running", "its run controller has given up"),
         ({**CONTROLLED, "sets": []}, "Running", "its StatefulSets no longer exist: the release is partly deleted"),
         (
@@ -280,6 +285,17 @@ def test_what_does_not_fit_together_is_said(seen: dict[str, Any], phase: str, wo
     report = look(**seen)
     assert report.phase == phase
     assert words in "; ".join(report.remarks)
+
+
+@pytest.mark.parametrize(("age", "hangs"), [(20, False), (300, True)])
+def test_program_that_prints_without_steps_does_not_hang(age: float, *, hangs: bool) -> None:
+    progress = {"attempt": 1, "at": NOW - 840}
+    report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
+    line = LogLine(stamp(NOW - age), "chief-0", "step 1 loss 2.3")
+    told = " ".join(why_lines(dataclasses.replace(report, last_lines=(line,))))
+    words = "Its program has never reported a step, but it prints (see below), so it does not seem to hang."
+    assert (words in told, " hangs" in told) == (not hangs, hangs)
+    assert ("the run controller does not see them: kubectl logs -n team-a -l " in told) == (not hangs)
 
 
 def test_a_run_that_nobody_would_start_is_not_waited_for() -> None:
@@ -365,14 +381,11 @@ def test_program_that_goes_on_without_its_controller_is_told(age: float, is_told
         (194, "[step: 190 of 500] waiting", False),
         (194, "reading shard 7", True),
         (194, "12/500 - 5ms/step - loss: 0.3", True),
-        (None, "step 0: compiling", False),
-        (None, "step 1 loss 2.3", True),
     ],
 )
-def test_line_of_no_later_step_is_not_training_unseen(step: int | None, text: str, is_told: bool) -> None:
-    progress = {"attempt": 1, "at": NOW - 840} | ({} if step is None else {"step": step, "bestStep": step})
+def test_line_of_no_later_step_is_not_training_unseen(step: int, text: str, is_told: bool) -> None:
+    progress = {"attempt": 1, "at": NOW - 840, "step": step, "bestStep": step}
     report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
-    assert report.progress.step == step
     told = why_lines(dataclasses.replace(report, last_lines=(LogLine(stamp(NOW - 20), "chief-0", text),)))
     assert any(line.startswith("Yet chief-0 printed after that.") for line in told) == is_told
 

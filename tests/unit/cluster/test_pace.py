@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from trainchart.cluster.pace import find_pace, find_slowdown
-from trainchart_runtime.run.state import RUNNING, HistoryEntry, RunProgress, RunState, StepMark
+from trainchart_runtime.run.state import RUNNING, HistoryEntry, Incident, RunProgress, RunState, StepMark
 
 NOW = 1_790_000_000.0
 
@@ -82,3 +82,11 @@ def test_damaged_marks_break_nothing() -> None:
         damaged = state._replace(marks=marks)
         assert find_pace(damaged) >= 0
         find_slowdown(damaged)
+
+
+def test_time_of_a_death_is_not_that_of_slow_steps() -> None:
+    state = run_at((70, 0.25), (70, 0.25), (480, 60), rest=(30, 120))
+    assert find_slowdown(state) is not None
+    death = Incident(NOW + 300, "exp1-mnist-worker-0", "node2", "node-lost", "started again")
+    assert find_slowdown(state._replace(incidents=(death,))) is None
+    assert find_pace(state._replace(incidents=(death,))) == pytest.approx(0.25)

@@ -39,7 +39,7 @@ def test_a_newer_chart_is_told_with_both_versions() -> None:
 
 
 def test_restarts_and_old_upgrades_are_not_told() -> None:
-    first, second = {"run": {"id": "a", "desiredState": "stopped"}}, {"run": {"id": "b", "desiredState": "running"}}
+    first, second = {"run": {"id": "a", "desiredState": "stopped"}}, {"run": {"id": "b", "resume": "latest"}}
     assert not find(first, second)
     assert not find({"mnist": first}, {"mnist": second})
     assert not find({"a": 1}, {"a": 2}, age=5000)
@@ -77,6 +77,7 @@ def test_why_names_the_upgrade_and_how_to_undo_it() -> None:
     records = (make_revision(1), make_revision(2, values=many, status="deployed"))
     found = find_upgrades(records, NOW - 900)
     report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Running", "record", upgrades=found)
+    assert report.upgrades[-1].newest == 2
     text = "\n".join(why_lines(report))
     assert "What upgrades of the release changed:\n  2027-01-15 07:50:00 UTC  revision 2\n    key00 from" in text
     assert "    key07 from nothing to 7\n    and 12 more\n" in text
@@ -119,4 +120,21 @@ def test_values_that_were_not_given_again_are_told() -> None:
     (upgrade,) = find_upgrades((make_revision(1, values=given), back), NOW - 900)
     assert (upgrade.source, upgrade.dropped) == ("Rollback to 1", ())
     report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Failed", "record", upgrades=(upgrade,))
-    assert f"  {describe_time(NOW - 600)}  revision 2 (Rollback to 1)" in why_lines(report)
+    told = why_lines(report)
+    assert f"  {describe_time(NOW - 600)}  revision 2 (Rollback to 1)" in told
+    assert "undo it" not in "\n".join(told), "it is itself what undoes another"
+
+
+def test_upgrade_after_the_failure_is_not_to_be_undone() -> None:
+    records = tuple(make_revision(number, values={"a": number}, age=700 - 100 * number) for number in (1, 2, 3))
+    (upgrade,) = find_upgrades(records, NOW - 900, NOW - 450)
+    assert (upgrade.revision, upgrade.newest) == (2, 3)
+    report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Failed", "record", upgrades=(upgrade,))
+    told = "\n".join(why_lines(report))
+    assert "  Revision 3 is installed now: it came after the failure." in told and "undo it" not in told
+
+
+def test_run_that_is_over_is_started_again_after_the_rollback() -> None:
+    upgrades = find_upgrades((make_revision(1), make_revision(2, values={"a": 1})), NOW - 900)
+    report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Failed", "record", upgrades=upgrades)
+    assert why_lines(report)[-1].endswith("helm rollback exp1 1 -n team-a, then trainchart rerun exp1 -n team-a")

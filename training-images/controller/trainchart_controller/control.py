@@ -20,6 +20,7 @@ from trainchart_controller.notify import NoticeOutcome, Notifier
 from trainchart_controller.pod_logs import read_logs
 from trainchart_controller.pod_watch import PodList, PodWatch, WatchItem, WatchTimes, WorkloadSeen
 from trainchart_controller.release import Release, Superseded
+from trainchart_controller.rollback import await_rollback
 from trainchart_controller.settings import Settings
 from trainchart_controller.workload import RunQueue, WorkloadWatch
 from trainchart_runtime.cluster import deciding_tasks
@@ -116,8 +117,12 @@ class Controller:
                 self._trouble.succeed()
                 self._refused_since = None
             except Superseded as err:
-                print_line(f"{err}: this controller has nothing left to do")
-                return 0
+                print_line(str(err))
+                if not await_rollback(self._release, self._pause, self._times.rollback):
+                    print_line("this controller has nothing left to do")
+                    return 0
+                self._is_state_read, self._sets_due = False, 0.0
+                self._departed.clear()
             except (ApiError, StateError) as err:
                 if self._is_refused_for_good(err):
                     print_line("the token is no longer accepted: only a new pod gets a new one")
@@ -128,7 +133,7 @@ class Controller:
                 # After a conflict, or a user's repair, the record is another one, and so may the replicas be.
                 self._is_state_read = False
                 self._sets_due = 0.0
-                self._look(self._backoff.fail(err), is_pause=True)
+                self._pause(self._backoff.fail(err))
                 continue
             if decision is not None and decision.exit_code is not None:
                 if decision.exit_code:
@@ -346,6 +351,9 @@ class Controller:
             self._take_in(item)
             item = self._next(until)
         self._look_at_launchers()
+
+    def _pause(self, seconds: float) -> None:
+        self._look(seconds, is_pause=True)
 
     def _look_at_launchers(self) -> None:
         """Ask the launchers of the pods that there are now, and forget what those before have said."""

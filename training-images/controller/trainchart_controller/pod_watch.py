@@ -63,6 +63,8 @@ class WatchTimes(NamedTuple):
     """After which the objects beside the sets are read again: no pod tells that they are deleted or changed."""
     refusal: float = 60.0
     """After which a token that is refused all the time will not be accepted any more."""
+    rollback: float = 3600.0
+    """For which a controller whose plan was replaced waits for a rollback."""
 
 
 class PodWatch:
