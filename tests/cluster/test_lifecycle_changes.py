@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from lightkube.core.client import Client
 from lightkube.resources.core_v1 import Event, Pod
 
-from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.access import Access, CommandFailed
 from tests.cluster.testcluster.releases import Release, list_objects, merge_values
 from tests.cluster.testcluster.runs import (
     find_jobs,
@@ -43,6 +44,7 @@ class Scene:
     restarted: Release
     patient: Release
     applied: Release
+    rolled: Release
     leaving: tuple[Release, ...]
     """To be uninstalled in the phase that is the end of their names."""
 
@@ -61,6 +63,7 @@ def scene(admin: Access, module_namespace: str) -> Scene:
         restarted=traces.plan("restarted", RATE),
         patient=traces.plan("patient", merge_values(RATE, {"run": {"onChange": "finish-first"}})),
         applied=traces.plan("applied", {}),
+        rolled=traces.plan("rolled", with_claim("ReadWriteOnce"), "digits"),
         leaving=(
             traces.plan("leaves-starting", merge_values(own_claim, nowhere), "digits"),
             traces.plan("leaves-running", own_claim, "digits"),
@@ -69,9 +72,16 @@ def scene(admin: Access, module_namespace: str) -> Scene:
             traces.plan("leaves-failed", merge_values(own_claim, failing), "digits"),
         ),
     )
-    for release in (scene.held, scene.paused, scene.restarted, scene.patient, *scene.leaving):
+    for release in (scene.held, scene.paused, scene.restarted, scene.patient, scene.rolled, *scene.leaving):
         release.install()
     return scene
+
+
+def with_claim(mode: str) -> dict[str, Any]:
+    """Return values with a claim, which does not allow another access mode at an upgrade."""
+    spec = {"accessModes": [mode], "storageClassName": "", "resources": {"requests": {"storage": "1Mi"}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "rolled-extra"}, "spec": spec}
+    return {"extraManifests": [claim]}
 
 
 def upgrade(release: Release, changes: dict[str, Any]) -> Release:
@@ -84,7 +94,7 @@ def upgrade(release: Release, changes: dict[str, Any]) -> Release:
 def wait_until_training(scene: Scene, release: Release, attempt: int, tasks: Iterable[str] = GROUP) -> list[Line]:
     """Wait until every task of an attempt trains, and return the trace."""
     wait_for_phase(release, "Running", attempt=attempt)
-    pods = {f"{release.name}-mnist-{task}" for task in tasks}
+    pods = {f"{release.name}-{Path(release.chart).name}-{task}" for task in tasks}
 
     def read(client: Client) -> list[Line] | None:
         uids = {pod.metadata.uid for pod in training_pods(release, client).values() if pod.metadata}
@@ -165,6 +175,24 @@ def test_changed_value_or_another_number_of_pods_restarts_group(scene: Scene) ->
     state = read_state(release, client)
     assert state is not None
     assert (state["phase"], state["verdict"]["result"]) == ("Succeeded", "Succeeded")
+
+
+def test_rollback_of_a_failed_upgrade_keeps_the_controller(scene: Scene) -> None:
+    release = scene.rolled
+    access, namespace = release.access, release.namespace
+    wait_until_training(scene, release, attempt=1, tasks=["worker-0"])
+    (job,) = find_jobs(release, access.client())
+    with pytest.raises(CommandFailed, match="immutable"):
+        upgrade(release, {**with_claim("ReadOnlyMany"), "run": {"maxRestarts": 5}})
+
+    def wait_for_words(words: str) -> None:
+        access.wait_for(lambda client: words in read_log(client, namespace, job), words, namespace=namespace)
+
+    wait_for_words("this controller does nothing unless a rollback returns to its plan")
+    access.run([release.helm, "rollback", release.name, "1", f"--namespace={namespace}"])
+    wait_for_words("the release has the plan of this controller again, which continues")
+    scene.traces.end(release)
+    assert wait_for_phase(release, "Succeeded")["verdict"]["pod"] == "rolled-digits-worker-0"
 
 
 def test_finish_first_trains_on_until_a_pod_is_recreated(scene: Scene) -> None:
