@@ -758,7 +758,7 @@ def test_why_says_what_helm_says_of_a_failed_upgrade(api: SmallApi, tmp_path: Pa
     end_run(api)
     words = 'Release "exp1" failed: persistentvolumeclaims "exp1-data" is forbidden: exceeded quota: storage'
     api.objects["secrets"] = [
-        make_revision(2, status="failed", description=words),
+        make_revision(2, status="failed", description=words + "@@ -10,7 +10,7 @@   }\n- 'a',"),
         make_revision(3 if later == "deployed" else 1, status=later),
     ]
     why = " ".join(run_to(api, tmp_path, "why", "exp1").stdout.split())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ _LARGEST = 100 * 1024 * 1024
 _REVISIONS_READ = 5
 _WORDS_SHOWN = 600
 """Characters of what Helm says of a failure."""
+_DIFF = re.compile(r"\s*@@ -\d")
+"""Where the API server begins to list what a refused object would change, over many lines."""
 DEPLOYED = "deployed"
 FAILED = "failed"
 PENDING = ("pending-install", "pending-upgrade", "pending-rollback")
@@ -108,7 +111,8 @@ def describe_unfinished_upgrade(report: Report, unfinished: Objects, installed: 
 
 def _describe_failure(record: Object) -> str:
     try:
-        return shorten(parse_release(record).description, _WORDS_SHOWN) or "Helm kept no reason"
+        words = _DIFF.split(parse_release(record).description)[0].rstrip()
+        return shorten(words, _WORDS_SHOWN) or "Helm kept no reason"
     except HelmRecordError as error:
         return str(error)
 

@@ -84,9 +84,14 @@ def upgrade_lines(report: Report) -> Iterator[str]:
     last, again = report.upgrades[-1], f", then trainchart rerun {report.address}" if report.is_over else ""
     if last.newest > last.revision:
         yield f"  Revision {last.newest} is installed now: it came after the failure."
-    elif not last.source:
+    elif can_be_undone(report.upgrades):
         rollback = f"helm rollback {report.key.release} {last.before} -n {report.key.namespace}"
         yield f"  next: if the last of them is the cause, undo it: {rollback}{again}"
+
+
+def can_be_undone(upgrades: Sequence[Upgrade]) -> bool:
+    """Say whether the last of these upgrades is still in effect, and is no rollback itself."""
+    return bool(upgrades) and upgrades[-1].newest <= upgrades[-1].revision and not upgrades[-1].source
 
 
 def _describe_dropped(upgrade: Upgrade) -> Iterator[str]:

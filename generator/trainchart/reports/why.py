@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from trainchart.reports.changes import advise_on_changes, change_lines, upgrade_lines
+from trainchart.reports.changes import advise_on_changes, can_be_undone, change_lines, upgrade_lines
 from trainchart.reports.deaths import advise_repeated, death_lines, find_first_death, find_growth
 from trainchart.reports.hangs import (
     advise_on_hang,
@@ -64,7 +64,6 @@ from trainchart_runtime.run.state import (
     SUSPENDED,
     Verdict,
 )
-from trainchart_runtime.running_causes import CPU_THROTTLED
 
 _LINES_SHOWN = 15
 _INCIDENTS_SHOWN = 8
@@ -215,7 +214,7 @@ def _tell_pace(report: Report) -> str:
         )
     if report.now - report.progress.at >= max(_REPORTED_SECONDS, 2 * report.seconds_per_step):
         return f"Its steps took about {pace} each before. If none follow: trainchart logs {report.address}"
-    if any(problem.cause == CPU_THROTTLED.name for problem in report.problems):
+    if report.problems:
         return f"Its steps take about {pace} each."
     return f"Its steps take about {pace} each. If that is slow: {more} how much CPU each pod uses."
 
@@ -289,6 +288,8 @@ def advise(report: Report) -> str:
     if outcome.build:
         hint = f"{_MIXED_BUILDS} Otherwise: {hint}"
     hint = advise_on_changes(report, outcome, hint)
+    if can_be_undone(report.upgrades):
+        hint = f"If the upgrade above is the cause, undo it. Otherwise: {hint}"
     if report.problems:
         hint = f"First fix what was wrong when it ended. {hint}".rstrip()
     if report.blockade and outcome.cause in _OF_NETWORKS:

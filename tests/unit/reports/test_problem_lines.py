@@ -66,7 +66,7 @@ def test_advice_of_one_cause_is_printed_once() -> None:
     )
     lines = why_lines(report_of(*problems))
     assert len(lines_with(lines, "problem: ")) == 3
-    assert len(lines_with(lines, "next: ")) == len(lines_with(lines, QUOTA_EXCEEDED.hint)) == 1
+    assert len(lines_with(lines, "next: ")) == len(lines_with(lines, "Request less, stop or delete")) == 1
 
 
 def test_advice_names_every_owner_whose_pods_are_refused() -> None:

@@ -13,6 +13,7 @@ from trainchart.reports.report import LOCAL, Progress, Report, ReportedProblem, 
 from trainchart.reports.report_json import describe_report
 from trainchart.reports.settings import suggest_settings
 from trainchart.reports.text import describe_time, list_lines, setback_lines, status_lines
+from trainchart.reports.upgrade import Upgrade
 from trainchart.reports.why import why_lines
 from trainchart_runtime.run.state import FAILED, KILLED, RUNNING, HistoryEntry, Incident, Setback, Verdict
 
@@ -341,3 +342,13 @@ def test_step_from_before_a_restart_has_no_age() -> None:
     assert "  step 126 (before it was restarted)" in status_lines(report)
     moved = dataclasses.replace(report, progress=dataclasses.replace(progress, step=127))
     assert "  step 127 (5 s ago)" in status_lines(moved)
+
+
+def test_upgrade_before_a_failure_is_to_be_undone_first() -> None:
+    outcome = Verdict(FAILED, NOW, "program-missing", "It failed.", pod="worker-0", error="no /code/train.py")
+    upgrade = Upgrade(2, 1, NOW - 60, ("extraVolumes",), newest=2)
+    report = Report(TrainingKey("team-a", "k9", "first"), NOW, FAILED, "record", outcome=outcome, upgrades=(upgrade,))
+    words = "What to do next: If the upgrade above is the cause, undo it. Otherwise: Check the command"
+    assert any(line.startswith(words) for line in why_lines(report))
+    later = dataclasses.replace(report, upgrades=(dataclasses.replace(upgrade, newest=3),))
+    assert "undo it" not in "\n".join(why_lines(later))

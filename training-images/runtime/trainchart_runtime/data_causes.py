@@ -24,7 +24,7 @@ DATA_DAMAGED = Cause(
     "data-damaged",
     "A data file that the program reads is damaged or truncated.",
     "Copy the file from its source again, and compare size and checksum; or leave it out. The error, or the output "
-    "before it, may name the file; read_tfrecords does.",
+    "before it, may name the file; read_tfrecords of the training library always names it.",
     RESTART_NEVER,
 )
 DATA_MISMATCH = Cause(

@@ -176,7 +176,9 @@ IMAGE_USER = Cause(
 QUOTA_EXCEEDED = Cause(
     "quota-exceeded",
     "A quota of the namespace does not allow the pod.",
-    "Request less, stop other releases of the namespace, or have the quota raised: kubectl describe quota.",
+    "Request less, stop or delete what else uses the quota, or have it raised: kubectl describe quota. Once there is "
+    "room, the StatefulSet may take minutes to try again: kubectl annotate statefulset NAME retry=now --overwrite "
+    "makes it try at once.",
     RESTART_WAITED_FOR,
 )
 QUOTA_NEEDS_AMOUNT = Cause(
