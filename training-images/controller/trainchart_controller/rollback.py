@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Callable
 
-from trainchart_controller.api import ApiError, NotFound, Unreachable
+from trainchart_controller.api import ApiError, NotFound
 from trainchart_controller.console import print_line
 from trainchart_controller.release import Release, Superseded
 from trainchart_runtime.run.state import StateError
@@ -28,11 +28,11 @@ def await_rollback(release: Release, look: Callable[[float], None], seconds: flo
         look(min(_LOOK_SECONDS, seconds / 10))
         try:
             release.read_state()
-        except (Superseded, Unreachable):
-            continue
         except NotFound:
             return False
-        except (ApiError, StateError):
+        except (Superseded, ApiError):
+            continue
+        except StateError:
             pass  # the controller meets it again, and reports it
         print_line("the release has the plan of this controller again, which continues")
         return True
