@@ -98,7 +98,7 @@ def test_several_jobs_become_one_spec_each(tmp_path: Path) -> None:
     (tmp_path / "jobs.yaml").write_text(JOB + "---\n" + INPUTS["keras-workers"].text)
     named = trainchart(tmp_path, "import", "jobs.yaml", "--name", "both")
     assert named.returncode == 2
-    assert "the input holds 2 training jobs (mnist, multi-worker), and --name names one" in named.stderr
+    assert "the input holds 2 training jobs (mnist, multi-worker), and --name can name only one" in named.stderr
     done = trainchart(tmp_path, "import", "jobs.yaml")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == ["models/mnist.yaml", "models/multi-worker.yaml"]

@@ -190,7 +190,7 @@ def test_rollback_of_a_failed_upgrade_keeps_the_controller(scene: Scene) -> None
 
     wait_for_words("this controller does nothing unless a rollback returns to its plan")
     access.run([release.helm, "rollback", release.name, "1", f"--namespace={namespace}"])
-    wait_for_words("the release has the plan of this controller again, which continues")
+    wait_for_words("the release has this controller's plan again, so the controller continues")
     scene.traces.end(release)
     assert wait_for_phase(release, "Succeeded")["verdict"]["pod"] == "rolled-digits-worker-0"
 

@@ -219,7 +219,7 @@ def test_controller_continues_after_a_rollback_to_its_plan(api, start, run_to_ph
     api.put_plan("plan-1")
     assert old.wait() == 0
     assert api.state()["phase"] == "Succeeded"
-    assert "the release has the plan of this controller again, which continues" in old.log
+    assert "the release has this controller's plan again, so the controller continues" in old.log
 
 
 def test_controller_whose_release_goes_away_meanwhile_ends(api, start, run_to_phase):

@@ -138,7 +138,7 @@ def _choose_names(trainings: Sequence[Training], wanted: str) -> list[str]:
     if wanted and len(trainings) > 1:
         shown = ", ".join(training.name or "without a name" for training in trainings[:5])
         raise UsageError(
-            f"the input holds {len(trainings)} training jobs ({shown}), and --name names one",
+            f"the input holds {len(trainings)} training jobs ({shown}), and --name can name only one",
             hint="leave --name out: each model is named after its training job",
         )
     names = [wanted or suggest_model_name(training.name) for training in trainings]

@@ -106,8 +106,8 @@ def _find_strays(report: Report, seen: Snapshot, sets: Sequence[RoleSet]) -> Ite
         since = describe_time(parse_time(section(pod, "metadata").get("creationTimestamp")))
         yield (
             f"the pod {name} has the labels of the training's pods, but is not one of them: its Services lead to that "
-            f"pod as well{copied}, so that connections may fail now and then. It has been there since {since}, perhaps "
-            f"a copy for debugging (kubectl debug --copy-to --keep-labels). If it is not needed: kubectl delete pod "
+            f"pod as well{copied}, so that connections may fail now and then. It has been there since {since}, and may "
+            f"be a copy for debugging (kubectl debug --copy-to --keep-labels). If it is not needed: kubectl delete pod "
             f"{name} -n {report.key.namespace}"
         )
 

@@ -194,7 +194,8 @@ def _find_closed_dns(report: Report, seen: Snapshot, policies: Objects) -> Itera
     for name, policy, names in _list_without_dns(report, seen, policies):
         labels = _label_dns_namespaces(policy)
         only = (
-            f" except in namespaces with the label {labels}: kubectl get namespaces -l {labels} must list that of DNS"
+            f" except in namespaces with the label {labels}: kubectl get namespaces -l {labels} must list "
+            "the namespace of DNS"
             if labels
             else ""
         )

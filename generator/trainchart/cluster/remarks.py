@@ -149,9 +149,9 @@ def _find_idle_controller(
     elif controller.state == "finished" and report.phase != STOPPING and report.source == FROM_RECORD:
         yield (
             "its run controller has ended, though the run has not, so nothing restarts or ends this run: most likely "
-            f"an upgrade had replaced it, and a rollback came later. Have its Job created again: kubectl delete job "
-            f"{controller.job} {place}, then helm rollback {report.key.release} REVISION {place} with the newest "
-            f"revision of helm history {report.key.release} {place}"
+            "an upgrade had replaced it, and was rolled back more than an hour later. Have its Job created again: "
+            f"kubectl delete job {controller.job} {place}, then helm rollback {report.key.release} REVISION {place}, "
+            f"with the newest revision of helm history {report.key.release} {place}"
         )
     elif controller.state == "failed" and report.phase != STOPPING and not isinstance(seen.records, Unreadable):
         yield f"its run controller has given up, so nothing ends this run: {controller.problem}"

@@ -69,8 +69,9 @@ def describe_unread_upgrade(report: Report, sets: Sequence[Object], began: float
     last = max((at for at in times if at <= until), default=0.0)
     if last > installed + _INSTALLING_SECONDS and last >= began - _SOON_SECONDS:
         yield (
-            f"helm upgrade changed the StatefulSets at {describe_time(last)}. You may not read what it changed: ask "
-            f"someone who may read the Secrets of the namespace to run trainchart why {report.address}"
+            f"helm upgrade changed the StatefulSets at {describe_time(last)}. You have no permission to read "
+            "what it changed: ask someone who may read the Secrets of the namespace to run "
+            f"trainchart why {report.address}"
         )
 
 

@@ -61,14 +61,14 @@ _WAITS = (
     ),
     _Wait(
         rf"{PROCESSES_DIED} \([^)]*SIGBUS",
-        "processes of its own died of SIGBUS, so most likely /dev/shm was full, and it still waits for "
+        "processes that it started died of SIGBUS, so most likely /dev/shm was full, and it still waits for "
         "them: raise roles.ROLE.shmSize, or use smaller batches or fewer processes. Also let the program end when one "
         "of its processes dies",
         is_forever=True,
     ),
     _Wait(
         PROCESSES_DIED,
-        "processes of its own have died (the list below says how), and it still waits for them: find out "
+        "processes that it started have died (the list below says how), and it still waits for them: find out "
         "why (SIGKILL: most likely memory), and let the program end when one of its processes dies",
         is_forever=True,
     ),
@@ -99,9 +99,9 @@ _LOOPS = "they may be in endless loops, or a filter may drop all of their data (
 _WATCHED = "run.noProgressTimeout restarts such a run."
 _UNWATCHED = "run.noProgressTimeout does not end it, because it counts from the first step that a pod reports."
 _PRINTS = (
-    "Its program has never reported a step, but it prints (see below), so it does not seem to hang. If it should "
-    f"report steps (as the training library does, by the file that {PROGRESS_FILE} names), the run controller does not "
-    "see them: {}"
+    "Its program has never reported a step, but it prints output (see below), so it does not seem to hang. If it "
+    f"should report steps (as the training library does, through the file that {PROGRESS_FILE} names), the run "
+    "controller does not see them: {}"
 )
 _FRESH_SECONDS = 60.0
 """What a program printed so recently shows that it works."""

@@ -289,7 +289,7 @@ def advise(report: Report) -> str:
         hint = f"{_MIXED_BUILDS} Otherwise: {hint}"
     hint = advise_on_changes(report, outcome, hint)
     if can_be_undone(report.upgrades):
-        hint = f"If the upgrade above is the cause, undo it. Otherwise: {hint}"
+        hint = f"If the last upgrade above is the cause, undo it. Otherwise: {hint}"
     if report.problems:
         hint = f"First fix what was wrong when it ended. {hint}".rstrip()
     if report.blockade and outcome.cause in _OF_NETWORKS:

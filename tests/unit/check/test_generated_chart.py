@@ -214,7 +214,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "numbers-printed",
         source("templates/service.yaml", "int64 .Values.service.port", ".Values.service.port"),
-        ".Values.service.port is printed as a float, which gives 1e+06 for a million and more",
+        ".Values.service.port is printed as a float, so a million becomes 1e+06",
     ),
     (
         "values-commented",

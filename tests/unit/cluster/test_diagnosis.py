@@ -293,7 +293,7 @@ def test_program_that_prints_without_steps_does_not_hang(age: float, *, hangs: b
     report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
     line = LogLine(stamp(NOW - age), "chief-0", "step 1 loss 2.3")
     told = " ".join(why_lines(dataclasses.replace(report, last_lines=(line,))))
-    words = "Its program has never reported a step, but it prints (see below), so it does not seem to hang."
+    words = "Its program has never reported a step, but it prints output (see below), so it does not seem to hang."
     assert (words in told, " hangs" in told) == (not hangs, hangs)
     assert ("the run controller does not see them: kubectl logs -n team-a -l " in told) == (not hangs)
 
@@ -483,8 +483,14 @@ def test_where_a_program_waits_says_what_for(place: str, words: str | None) -> N
             "_shutdown: its main thread has ended; another thread is in serve (a.py:1)",
             "The program hangs: the main ",
         ),
-        (f"get (queues.py:103); 2 {PROCESSES_DIED} (SIGBUS)", "The program hangs: processes of its own died of SIG"),
-        (f"get (queues.py:103); 1 {PROCESSES_DIED} (SIGKILL)", "The program hangs: processes of its own have died"),
+        (
+            f"get (queues.py:103); 2 {PROCESSES_DIED} (SIGBUS)",
+            "The program hangs: processes that it started died",
+        ),
+        (
+            f"get (queues.py:103); 1 {PROCESSES_DIED} (SIGKILL)",
+            "The program hangs: processes that it started have",
+        ),
         (f"wait (subprocess.py:1264); its process 9 (score.py) {UNREAD_PIPE}", "The program hangs: it waits "),
     ],
 )

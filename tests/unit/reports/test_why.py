@@ -348,7 +348,7 @@ def test_upgrade_before_a_failure_is_to_be_undone_first() -> None:
     outcome = Verdict(FAILED, NOW, "program-missing", "It failed.", pod="worker-0", error="no /code/train.py")
     upgrade = Upgrade(2, 1, NOW - 60, ("extraVolumes",), newest=2)
     report = Report(TrainingKey("team-a", "k9", "first"), NOW, FAILED, "record", outcome=outcome, upgrades=(upgrade,))
-    words = "What to do next: If the upgrade above is the cause, undo it. Otherwise: Check the command"
+    words = "What to do next: If the last upgrade above is the cause, undo it. Otherwise: Check the command"
     assert any(line.startswith(words) for line in why_lines(report))
     later = dataclasses.replace(report, upgrades=(dataclasses.replace(upgrade, newest=3),))
     assert "undo it" not in "\n".join(why_lines(later))

@@ -34,6 +34,6 @@ def await_rollback(release: Release, look: Callable[[float], None], seconds: flo
             continue
         except StateError:
             pass  # the controller meets it again, and reports it
-        print_line("the release has the plan of this controller again, which continues")
+        print_line("the release has this controller's plan again, so the controller continues")
         return True
     return False

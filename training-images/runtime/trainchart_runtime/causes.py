@@ -252,7 +252,7 @@ PERMISSION_DENIED = Cause(
     "permission-denied",
     "The program has no permission to read or write a file that it needs.",
     "If the file is in a volume and belongs to another user: let that user, or root, change its owner or permissions "
-    "(chown, or chmod -R g+rX, with g+rwX for writing), or set podSecurityContext.fsGroupChangePolicy to Always: then "
+    "(chown, or chmod -R g+rX, or g+rwX for writing), or set podSecurityContext.fsGroupChangePolicy to Always: then "
     "the kubelet gives all files of the volume to the pod's fsGroup at each start. Outside volumes, a program may "
     "write only to /tmp.",
     RESTART_NEVER,

@@ -192,7 +192,7 @@ ADMISSION_REFUSED = Cause(
     "admission-refused",
     "The cluster refuses to create the pod.",
     "Read the refusal: a LimitRange, Pod Security, a policy or its webhook, or a field that the cluster does not "
-    "allow. What it requires of the pod is set in the values: podLabels, podAnnotations, podSecurityContext, "
+    "allow. Set what it requires of the pod in the values: podLabels, podAnnotations, podSecurityContext, "
     "containerSecurityContext, resources, image. "
     "A policy that fails, or a webhook that cannot be called, must be fixed by its owner; kubectl get "
     "validatingadmissionpolicies,mutatingadmissionpolicies,validatingwebhookconfigurations,"

@@ -116,7 +116,7 @@ def check_printed_numbers(given: CheckInput) -> Iterator[Finding]:
             value = mapping_at(values, *path[:-1]).get(path[-1])
             if isinstance(value, int) and not isinstance(value, bool):
                 yield Finding(
-                    f".Values.{'.'.join(path)} is printed as a float, which gives 1e+06 for a million and more",
+                    f".Values.{'.'.join(path)} is printed as a float, so a million becomes 1e+06",
                     path=file,
                     line=plain.count("\n", 0, match.start()) + 1,
                     hint=f"{{{{ int64 .Values.{'.'.join(path)} }}}}",
