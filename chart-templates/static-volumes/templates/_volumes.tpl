@@ -89,7 +89,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- end -}}
 {{- end -}}
 
-{{- /* Attributes of a volume; one of them says to Ceph's drivers that they did not create it. */}}
+{{- /* Attributes of a volume; one of them tells Ceph's drivers that they did not create it. */}}
 {{- define "<%= name %>.attributes" -}}
 {{- $attributes := deepCopy (.volumeAttributes | default dict) -}}
 {{- if hasSuffix ".csi.ceph.com" .driver -}}

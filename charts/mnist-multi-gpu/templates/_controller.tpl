@@ -43,7 +43,7 @@ controllerSpec gives)
 # No podFailurePolicy, with which a controller on a lost node would not be replaced. The controller itself sets backoffLimit:
 # high at its start, so that it may crash, and low when the run has failed, so that the Job fails.
 template:
-  {{- /* If its node does not answer, this pod is soon given up; docs/lifecycle.md says what happens to the run. */}}
+  {{- /* If its node does not answer, this pod is soon given up on; docs/lifecycle.md says what happens to the run. */}}
   {{- $arguments := dict "context" . "component" "controller" "settings" .Values.run.controller "training" "false" "patienceSeconds" 10 }}
   metadata:
     labels:
