@@ -164,6 +164,9 @@ _LOGIN = re.compile(
 """An address or a connection with a password, a token or a signature; a placeholder for one is none."""
 
 
+_REST = re.compile(r"[^\s&;,\"']*")
+
+
 def _names_secret(words: Sequence[str]) -> bool:
     """Tell whether a variable or flag of these words, in lower case, carries a secret: api, key; not pad, token."""
     *before, last = words
@@ -190,7 +193,14 @@ def split_name(name: str) -> list[str]:
 
 def hide_logins(text: str, mask: str) -> str:
     """Return a text with `mask` in place of what `holds_login` finds; the host behind it stays."""
-    return _LOGIN.sub(lambda found: mask + "@" * found[0].endswith("@"), text)
+    parts, end = [], 0
+    for found in _LOGIN.finditer(text):
+        is_before_host = found[0].endswith("@")
+        parts += [text[end : found.start()], mask + "@" * is_before_host]
+        # Without a host behind it, the pattern ends with the first character of the secret.
+        rest = None if is_before_host else _REST.match(text, found.end())
+        end = rest.end() if rest else found.end()
+    return "".join(parts) + text[end:]
 
 
 def holds_login(text: str) -> bool:

@@ -222,6 +222,17 @@ def test_controller_continues_after_a_rollback_to_its_plan(api, start, run_to_ph
     assert "the release has this controller's plan again, so the controller continues" in old.log
 
 
+def test_controller_that_starts_with_a_replaced_plan_waits_too(api, start, run_to_phase):
+    api.put_plan("plan-2")
+    early = start(ROLLBACK="600")
+    api.wait_for(lambda: "does nothing unless a rollback returns to its plan" in early.log, "told")
+    api.put_plan("plan-1")
+    run_to_phase("Running")
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    assert early.wait() == 0
+    assert "Traceback" not in early.log
+
+
 def test_controller_whose_release_goes_away_meanwhile_ends(api, start, run_to_phase):
     old = start(ROLLBACK="600")
     run_to_phase("Running")

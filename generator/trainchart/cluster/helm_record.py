@@ -20,8 +20,10 @@ from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_objects
 from trainchart.reports.report import STATEFUL_SET, Report
 from trainchart.reports.text import describe_time
+from trainchart.secret_masks import MASK
+from trainchart.secret_names import hide_logins
 from trainchart_runtime.contract import FAMILY_ANNOTATION, TRAINING_CONTAINER
-from trainchart_runtime.log_text import shorten
+from trainchart_runtime.log_text import hide_credentials, shorten
 from trainchart_runtime.pod_causes import IMAGE_PULL
 from trainchart_runtime.pod_problems import parse_time
 
@@ -31,7 +33,7 @@ _LARGEST = 100 * 1024 * 1024
 _REVISIONS_READ = 5
 _WORDS_SHOWN = 600
 """Characters of what Helm says of a failure."""
-_DIFF = re.compile(r"\s*@@ -\d")
+_DIFF = re.compile(r"@@ -\d")
 """Where the API server begins to list what a refused object would change, over many lines."""
 DEPLOYED = "deployed"
 FAILED = "failed"
@@ -111,7 +113,7 @@ def describe_unfinished_upgrade(report: Report, unfinished: Objects, installed: 
 
 def _describe_failure(record: Object) -> str:
     try:
-        words = _DIFF.split(parse_release(record).description)[0].rstrip()
+        words = hide_credentials(hide_logins(_DIFF.split(parse_release(record).description)[0].rstrip(), MASK))
         return shorten(words, _WORDS_SHOWN) or "Helm kept no reason"
     except HelmRecordError as error:
         return str(error)
@@ -195,7 +197,7 @@ def parse_release(record: Object) -> HelmRelease:
             description=str(info.get("description") or ""),
             deployed_at=str(info.get("last_deployed") or ""),
         )
-    except (KeyError, TypeError, AttributeError, ValueError, zlib.error, EOFError, OSError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError, zlib.error, EOFError, OSError) as error:
         raise HelmRecordError(f"{name_of(record)} is not what Helm writes: {error!r:.200}") from error
 
 

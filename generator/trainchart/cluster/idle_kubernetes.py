@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainchart.cluster.objects import RoleSet
-from trainchart.cluster.snapshot import Object, Snapshot, Unreadable, items_of, listed, name_of, owner_uid, section
+from trainchart.cluster.snapshot import (
+    MOST_PODS,
+    Object,
+    Snapshot,
+    Unreadable,
+    items_of,
+    listed,
+    name_of,
+    owner_uid,
+    section,
+)
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_seconds, describe_time
 from trainchart_runtime.pod_problems import parse_time
@@ -33,7 +43,11 @@ def find_idle_kubernetes(report: Report, seen: Snapshot, sets: Sequence[RoleSet]
             continue
         names = [name_of(pod) for pod in listed(seen.pods) if owner_uid(pod) == each.uid]
         own = {name for name in names if name.rpartition("-")[0] == each.name}
-        absent = [name for name in (f"{each.name}-{number}" for number in range(each.requested)) if name not in own]
+        absent = [
+            name
+            for name in (f"{each.name}-{number}" for number in range(min(each.requested, MOST_PODS)))
+            if name not in own
+        ]
         words = _describe_claim(report, objects[each.name], len(own), absent) if absent else ""
         missing += absent if words else []
         claims += [words] if words else []

@@ -11,7 +11,7 @@ from trainchart.reports.report import Report
 from trainchart.reports.text import describe_seconds, describe_time
 from trainchart.secret_masks import MASK, mask_command
 from trainchart.secret_names import hide_logins
-from trainchart_runtime.log_text import shorten
+from trainchart_runtime.log_text import hide_credentials, shorten
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import RUNNING
@@ -103,7 +103,7 @@ def _read_command(container: Object) -> str:
     """Return the command and arguments of a container in one line, without passwords."""
     parts = [container.get(key) for key in ("command", "args")]
     words = [str(word) for part in parts if isinstance(part, list) for word in part]
-    return hide_logins(" ".join(" ".join(mask_command(words)).split()), MASK)
+    return hide_credentials(hide_logins(" ".join(" ".join(mask_command(words)).split()), MASK))
 
 
 def _find_absent(report: Report, seen: Snapshot, wait: InitWait) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from trainchart.cluster.record import KeptLog
+from trainchart.cluster.snapshot import MOST_PODS
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report
 from trainchart_runtime.contract import BUSY_IN, LAUNCHER_PREFIX, STACK_LINE, WAITS_IN
@@ -249,5 +250,5 @@ def name_pods(report: Report) -> dict[str, str]:
         f"{role.set_name}-{index}": f"{role.role}-{index}"
         for role in report.roles
         if role.set_name
-        for index in range(role.wanted)
+        for index in range(min(role.wanted, MOST_PODS))
     }

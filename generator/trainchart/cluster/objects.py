@@ -46,6 +46,8 @@ from trainchart_runtime.pod_problems import (
 )
 from trainchart_runtime.run.observation import PodView, parse_pod
 
+_LARGEST = 10**9
+"""Of a number of seconds or pods: anyone may write an annotation."""
 _JOB_LABEL = "batch.kubernetes.io/job-name"
 _ENDED_POD = ("Succeeded", "Failed")
 
@@ -253,6 +255,6 @@ def _read_environment(pod_spec: Object) -> dict[str, str]:
 
 def _whole(value: Any, otherwise: int = 0) -> int:
     try:
-        return int(value)
-    except (TypeError, ValueError):
+        return min(int(value), _LARGEST)
+    except (TypeError, ValueError, OverflowError):
         return otherwise

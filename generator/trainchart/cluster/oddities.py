@@ -179,6 +179,8 @@ def _find_awaited_end(report: Report, sets: Sequence[RoleSet]) -> Iterator[str]:
         return
     cluster = as_cluster(sets)
     leader = deciding_tasks(cluster)[:1]
+    if not leader:
+        return  # its StatefulSet was deleted
     tasks = [*deciding_tasks(cluster), *cluster.tasks(EVALUATOR)]
     late = [str(task) for task in tasks if task not in leader and str(task) not in report.finished]
     step = "" if report.progress.step is None else f" at step {report.progress.step}"

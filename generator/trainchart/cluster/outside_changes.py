@@ -204,5 +204,5 @@ def _say(path: tuple[str, ...], value: Any) -> Iterator[str]:
     if _RESTARTED in path:
         return
     short = [step for step in path if step not in ("spec", "containers")]
-    is_shown = isinstance(value, (str, int)) and any(step in _SHOWN for step in short)
+    is_shown = isinstance(value, (str, int)) and (short[1:2] and short[1] in _SHOWN)
     yield ".".join(short) + (f"={value}" if is_shown else "")

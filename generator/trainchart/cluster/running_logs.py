@@ -18,7 +18,7 @@ from trainchart_runtime.running_causes import NOT_CONNECTED
 
 _HEAD = re.compile(r"(?:Exception in thread (?P<thread>.+)|Process (?P<process>[\w-]+)):\s*$")
 """How Python begins to tell that a thread, or a process of multiprocessing, has ended with an exception."""
-_WAITS = re.compile(rf"{LAUNCHER_PREFIX}waiting for \d+ peers? for (?P<seconds>\d+) s: (?P<peers>.+)")
+_WAITS = re.compile(rf"{LAUNCHER_PREFIX}waiting for \d+ peers? for (?P<seconds>\d{{1,9}}) s: (?P<peers>.+)")
 _REFUSES = re.compile(rf":(\d+) \({PEER_REFUSES}\)")
 _SUCCEEDED = re.compile(rf"{LAUNCHER_PREFIX}.*\battempt \d+ ended .*, succeeded ")
 _NO_MORE_DATA = "Your input ran out of data"

@@ -22,6 +22,8 @@ from trainchart_runtime.contract import (
     TRAINING_LABEL,
 )
 
+MOST_PODS = 10_000
+"""Pods of one role that are named: a chart makes a thousand at most, and anyone may ask for more."""
 CONTROLLER = "controller"
 STATE_SUFFIX = "-state"
 

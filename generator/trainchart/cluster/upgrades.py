@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -15,6 +16,7 @@ from trainchart.json_documents import encode_value
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_time
 from trainchart.reports.upgrade import Upgrade
+from trainchart.secret_files import find_secret_content
 from trainchart.secret_masks import MASK
 from trainchart.secret_names import hide_logins, is_secret_name
 from trainchart_runtime.log_text import hide_credentials
@@ -95,10 +97,12 @@ def _show(path: str, value: Any) -> str:
     """Return a value as people may see it; "" where it may hold a secret, or is too long."""
     if value is None:
         return "nothing"
+    keys = re.split(r"[./]", path)
+    if any(key in _PRIVATE or is_secret_name(key) for key in keys):
+        return ""
     if isinstance(value, (bool, int, float)):
         return encode_value(value)
-    keys = path.split(".")
-    if not isinstance(value, str) or any(key in _PRIVATE or is_secret_name(key) for key in keys):
+    if not isinstance(value, str) or find_secret_content("values.yaml", value.encode()) is not None:
         return ""
     text = encode_value(hide_credentials(hide_logins(value, MASK)))
     return text if len(text) <= _WIDTH else ""

@@ -60,7 +60,7 @@ _WAITS = (
         is_forever=True,
     ),
     _Wait(
-        rf"{PROCESSES_DIED} \([^)]*SIGBUS",
+        rf"{PROCESSES_DIED} \([^)]{{0,200}}SIGBUS",
         "processes that it started died of SIGBUS, so most likely /dev/shm was full, and it still waits for "
         "them: raise roles.ROLE.shmSize, or use smaller batches or fewer processes. Also let the program end when one "
         "of its processes dies",
@@ -114,7 +114,7 @@ _RUNNING = "Running"
 _WAITS_FOR_PEERS = f"{LAUNCHER_PREFIX}waiting for "
 _REFUSES = re.compile(rf"(?<![a-z0-9.-])([a-z0-9][a-z0-9-]*+)[a-z0-9.-]*+:(\d+) \({PEER_REFUSES}\)")
 _IN_TENSORFLOW = re.compile(r"[^()]+ \(tensorflow/")
-_NAMED_STEP = re.compile(r"(?<![/A-Za-z])steps?\W{0,3}(\d{1,3}(?:[,_]\d{3})+|\d+)\b", re.IGNORECASE)
+_NAMED_STEP = re.compile(r"(?<![/A-Za-z])steps?\W{0,3}(\d{1,3}(?:[,_]\d{3}){1,5}|\d{1,18})\b", re.IGNORECASE)
 
 
 def advise_on_hang(report: Report) -> Iterator[str]:

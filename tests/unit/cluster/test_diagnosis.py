@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from typing import Any
 
 import pytest
@@ -1076,3 +1077,40 @@ def test_gang_queues_are_no_cure_for_pods_that_must_stand_apart() -> None:
     assert not report.remarks
     assert [(each.subject, each.cause) for each in report.problems] == [("exp1-mnist-worker-1", "placement-rules")]
     assert not any("which resource is short" in line for line in why_lines(report))
+
+
+@pytest.mark.parametrize("replicas", ["2000000000", "9" * 400])
+def test_any_number_of_replicas_is_looked_at_at_once(replicas: str) -> None:
+    sets = make_sets()
+    sets[1]["metadata"]["annotations"] |= {
+        "trainchart/replicas": replicas,
+        "trainchart/start-deadline-seconds": replicas,
+        "trainchart/evaluator-grace-seconds": replicas,
+    }
+    sets[1]["spec"]["replicas"] = 2_000_000_000
+    began = time.process_time()
+    assert why_lines(look(sets=sets, records=[make_record(make_state("Finishing"))], jobs=[make_job()]))
+    assert time.process_time() - began < 60, "such a number takes minutes if each is named"
+
+
+@pytest.mark.parametrize("key", ["step", "firstStep"])
+def test_record_with_huge_numbers_is_damaged(key: str) -> None:
+    progress = {"attempt": 1, "step": 5, "at": NOW - 5}
+    state = make_state("Running", progress=progress, firstStep=1)
+    (progress if key == "step" else state)[key] = 10**400
+    report = look(records=[make_record(state)], jobs=[make_job()])
+    assert any("is not a number of up to 64 bits" in each for each in report.remarks)
+
+
+def test_run_that_finishes_without_its_leading_set_is_described() -> None:
+    sets = [make_set("evaluator", 1, wanted=1)]
+    pending = make_verdict("Succeeded")
+    state = make_state("Finishing", pendingVerdict=pending)
+    assert why_lines(look(sets=sets, records=[make_record(state)], jobs=[make_job()]))
+
+
+def test_step_of_thousands_of_digits_is_no_error() -> None:
+    progress = {"attempt": 1, "step": 33, "bestStep": 33, "at": NOW - 840}
+    report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
+    line = LogLine(stamp(NOW - 20), "chief-0", f"step {'9' * 5000}")
+    assert why_lines(dataclasses.replace(report, last_lines=(line,)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 from typing import Any
 
 import pytest
@@ -138,3 +140,27 @@ def test_run_that_is_over_is_started_again_after_the_rollback() -> None:
     upgrades = find_upgrades((make_revision(1), make_revision(2, values={"a": 1})), NOW - 900)
     report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Failed", "record", upgrades=upgrades)
     assert why_lines(report)[-1].endswith("helm rollback exp1 1 -n team-a, then trainchart rerun exp1 -n team-a")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("podAnnotations.example.com/token", "hunter2"),
+        ("flags.password", 1234567),
+        ("note", "https://x.example/hook?token=hunter2"),
+        ("note", "https://x.example/f?sv=2020&sig=hunter2"),
+        ("note", "Server=a;Password=hunter2;x=1"),
+        ("note", "hf_" + "hunter2" * 6),
+    ],
+)
+def test_secrets_under_unusual_names_are_not_shown(path: str, value: Any) -> None:
+    ((_, changes),) = find({}, {path: value})
+    assert "unter2" not in str(changes) and "1234567" not in str(changes)
+
+
+def test_revision_with_an_endless_number_is_passed_over() -> None:
+    broken = make_revision(2, values={"a": 1})
+    document = '{"name": "exp1", "version": 1e999, "chart": {"metadata": {"name": "mnist"}}}'
+    packed = base64.b64encode(gzip.compress(document.encode()))
+    broken["data"]["release"] = base64.b64encode(packed).decode()
+    assert not find_upgrades((make_revision(1), broken), NOW - 900)

@@ -123,6 +123,7 @@ class Controller:
                     return 0
                 self._is_state_read, self._sets_due = False, 0.0
                 self._departed.clear()
+                continue
             except (ApiError, StateError) as err:
                 if self._is_refused_for_good(err):
                     print_line("the token is no longer accepted: only a new pod gets a new one")

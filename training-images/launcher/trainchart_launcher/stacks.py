@@ -24,7 +24,7 @@ _DUMP_LIMIT = 1 << 18
 _ANSWER_SECONDS = 5.0
 _STEADY_SECONDS = 0.2
 """A dump is written line by line; it is whole once nothing has been added for so long."""
-_FRAME = re.compile(r'\s*File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)')
+_FRAME = re.compile(r'\s*File "(?P<file>.*)", line (?P<line>\d{1,9}) in (?P<function>.*)')
 _SHUTDOWN = "_shutdown"
 """Where Python's main thread, once it has ended, waits for threads that are no daemons."""
 _PACKAGES = "-packages/"

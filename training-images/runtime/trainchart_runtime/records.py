@@ -16,6 +16,10 @@ from trainchart_runtime.progress import parse_number
 Record = TypeVar("Record")
 
 
+_LARGEST = 2**63 - 1
+"""What floats and other programs can still read."""
+
+
 class RecordError(ValueError):
     """A document is not the record that it should be; the message names the first thing that is wrong."""
 
@@ -76,6 +80,8 @@ def _parse(hint: Any, value: Any, where: str) -> Any:
     if hint is float and parse_number(value) is not None:
         return float(value)
     # bool is an int in Python.
+    if hint is int and isinstance(value, int) and abs(value) > _LARGEST:
+        raise RecordError(f"{where} is not a number of up to 64 bits")
     if hint in (str, int) and isinstance(value, hint) and not isinstance(value, bool):
         return value
     raise RecordError(f"{where} is {value!r:.80}, not {_name(hint, origin)}")
