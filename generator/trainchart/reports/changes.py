@@ -98,10 +98,10 @@ def _describe_dropped(upgrade: Upgrade) -> Iterator[str]:
     names, number = upgrade.dropped[:_DROPPED_SHOWN], len(upgrade.dropped)
     more = f" and {number - _DROPPED_SHOWN} more" if number > _DROPPED_SHOWN else ""
     if names:
+        subject = "value was" if number == 1 else "values were"
         yield (
-            f"    not given again: {number} {'value' if number == 1 else 'values'} of revision {upgrade.before}, so "
-            f"the chart's defaults apply (helm upgrade without the earlier -f or --set, and without --reuse-values): "
-            f"{', '.join(names)}{more}"
+            f"    {number} {subject} not given again, so the chart's defaults apply: {', '.join(names)}{more}. "
+            "Without --reuse-values, helm upgrade uses only the values that it is given (-f, --set)"
         )
 
 

@@ -112,9 +112,7 @@ def test_values_that_were_not_given_again_are_told() -> None:
     (upgrade,) = find_upgrades(records, NOW - 900)
     assert upgrade.dropped == ("env.A", "roles.ps.cpu", "roles.worker.cpu", "roles.worker.memory")
     report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Failed", "record", upgrades=(upgrade,))
-    words = (
-        "    not given again: 4 values of revision 1, so the chart's defaults apply (helm upgrade without the earlier "
-    )
+    words = "    4 values were not given again, so the chart's defaults apply: env.A, roles.ps.cpu, roles.worker.cpu, "
     assert words in "\n".join(why_lines(report))
     (upgrade,) = find_upgrades((make_revision(1, values=given), make_revision(2, values=given | {"lr": 1})), NOW - 900)
     assert upgrade.dropped == ()
