@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -49,7 +50,7 @@ def find_upgrades(records: Objects, began: float, until: float = math.inf) -> tu
     found = []
     for old, new in pairwise(made):
         at = parse_time(section(new, "metadata").get("creationTimestamp"))
-        if not began - _SOON_SECONDS <= at <= until:
+        if at < began - _SOON_SECONDS:
             continue
         try:
             before, after = parse_release(old), parse_release(new)
@@ -58,9 +59,9 @@ def find_upgrades(records: Objects, began: float, until: float = math.inf) -> tu
             continue
         is_back = after.description.startswith(_ROLLBACK)
         kind = (after.description, ()) if is_back else ("", dropped)
-        newest = revision_of(made[-1])
-        found += [Upgrade(after.revision, before.revision, at, changes, newest, *kind)] if changes else []
-    return tuple(found[-_SHOWN:])
+        found += [Upgrade(after.revision, before.revision, at, changes, *kind)] if changes else []
+    # Later ones that changed nothing, as reruns, count as little as those that came after a failure.
+    return tuple(replace(each, newest=found[-1].revision) for each in found if each.at <= until)[-_SHOWN:]
 
 
 def describe_unread_upgrade(report: Report, sets: Sequence[Object], began: float, until: float) -> Iterator[str]:
@@ -102,7 +103,7 @@ def _show(path: str, value: Any) -> str:
         return ""
     if isinstance(value, (bool, int, float)):
         return encode_value(value)
-    if not isinstance(value, str) or find_secret_content("values.yaml", value.encode()) is not None:
+    if not isinstance(value, str) or find_secret_content("values.yaml", value.encode("utf-8", "replace")) is not None:
         return ""
     text = encode_value(hide_credentials(hide_logins(value, MASK)))
     return text if len(text) <= _WIDTH else ""

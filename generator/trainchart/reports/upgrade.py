@@ -16,9 +16,9 @@ class Upgrade:
     """Unix seconds at which it was made."""
     changes: tuple[str, ...]
     """Such as: image.tag from "1.0" to "1.1"."""
-    newest: int = 0
-    """The newest revision of the release; another than this where one came after the failure."""
     source: str = ""
     """Where its values come from, if not from who upgraded, such as: Rollback to 1."""
     dropped: tuple[str, ...] = ()
     """Values that were given before, such as by -f, and were not given again: the chart's own apply."""
+    newest: int = 0
+    """The last revision that changed anything; another than this where one came after the failure."""

@@ -134,6 +134,19 @@ def test_upgrade_after_the_failure_is_not_to_be_undone() -> None:
     assert "  Revision 3 is installed now: it came after the failure." in told and "undo it" not in told
 
 
+def test_rerun_after_an_upgrade_leaves_it_to_be_undone() -> None:
+    changed, again = {"a": 2}, {"a": 2, "run": {"id": "b"}}
+    records = tuple(make_revision(number, values=each) for number, each in enumerate(({"a": 1}, changed, again), 1))
+    (upgrade,) = find_upgrades(records, NOW - 900)
+    assert (upgrade.revision, upgrade.newest) == (2, 2)
+    report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Failed", "record", upgrades=(upgrade,))
+    assert "undo it: helm rollback exp1 1" in why_lines(report)[-1]
+
+
+def test_text_that_is_no_unicode_is_no_error() -> None:
+    assert find({}, {"note": "\ud800"})[0][1][0].startswith("note")
+
+
 def test_run_that_is_over_is_started_again_after_the_rollback() -> None:
     upgrades = find_upgrades((make_revision(1), make_revision(2, values={"a": 1})), NOW - 900)
     report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Failed", "record", upgrades=upgrades)

@@ -184,8 +184,9 @@ def read_unfinished_upgrade(api: KubernetesApi, namespace: str, release: str) ->
 def read_revisions(api: KubernetesApi, namespace: str, release: str) -> Objects:
     """Return Helm's records of all revisions of a release, which hold its chart each."""
     labels = f"owner=helm,name={release}"
-    found = [_list(api, kind, namespace, labels) for kind in (kubernetes_api.SECRETS, kubernetes_api.CONFIG_MAPS)]
-    return next((objects for objects in found if listed(objects)), found[0])
+    secrets = _list(api, kubernetes_api.SECRETS, namespace, labels)
+    maps = () if listed(secrets) else _list(api, kubernetes_api.CONFIG_MAPS, namespace, labels)
+    return maps if listed(maps) else secrets
 
 
 def read_config_maps(api: KubernetesApi, namespace: str, names: Sequence[str]) -> tuple[Object, ...]:
