@@ -120,7 +120,7 @@ def test_an_image_without_its_program_is_refused(project: Path, command: str, pr
     done = run(project, *arguments)
     assert (done.returncode, done.stdout) == (3, "")
     (problem,) = json.loads(done.stderr)["problems"]
-    assert problem["message"] == f"code.command: {program} stays out of the image"
+    assert problem["message"] == f"code.command: {program} would not be in the image"
     assert problem["where"].startswith("models/tiny.yaml:6:")
     for other in ("python, -m, timeit", "sh, train.py", "python, /opt/train.py"):
         spec.write_text(SPEC.replace("python, train.py", other))

@@ -173,7 +173,7 @@ def test_injected_kill_that_comes_too_late_is_told(runs: Runs) -> None:
     code, out, err = finish(runs.start("exp-1", {}, "--kill", "worker-1@100s", "--format", "json"))
     assert code == 0, err
     (said,) = json.loads(out)["warnings"]
-    assert said.startswith("--kill worker-1@100s had no effect: the run ended before, after ")
+    assert said.startswith("--kill worker-1@100s had no effect: the run ended before that, after ")
     assert f"warning: {said}" in err.splitlines()
 
 

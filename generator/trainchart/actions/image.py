@@ -251,7 +251,7 @@ def _require_program(model: LocatedModel, code: tuple[ContextFile, ...]) -> None
     program = find_program(model)
     if program and not any(file.path in program.files for file in code):
         where = str(model.plan.origins["code", "command"])
-        problem = Problem(f"code.command: {program.title} stays out of the image", where, f"see {IGNORE_FILE}")
+        problem = Problem(f"code.command: {program.title} would not be in the image", where, f"see {IGNORE_FILE}")
         raise SpecError(f"the image would lack the program that it starts, in {model.code}", problems=(problem,))
 
 

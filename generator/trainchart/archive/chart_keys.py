@@ -49,7 +49,7 @@ class MistakenKey:
 
     def __str__(self) -> str:
         shown = self.written if self.written.isascii() else ascii(self.written)
-        return f"the key {shown} is {self.meant} to Helm, and unknown to others"
+        return f"the key {shown} is {self.meant} to Helm, and unknown to other readers"
 
 
 def find_mistaken_key(data: Mapping[str, object], known: Iterable[str]) -> MistakenKey | None:

@@ -78,7 +78,7 @@ def _find_earlier_end(report: Report, group: Sequence[InitWait]) -> str:
         return ""
     return (
         f" The pod {ended[-1].pod} before this one ended at {describe_time(ended[-1].at)} ({ended[-1].cause}), during "
-        "its start: look for what its containers may have left behind, such as a lock or half a file."
+        "its start: look for what its containers may have left behind, such as a lock or a half-written file."
     )
 
 

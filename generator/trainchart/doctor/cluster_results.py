@@ -63,11 +63,12 @@ def word_fit(fit: Fit, groups: Sequence[PodGroup], room: Room) -> Result:
         f"{count} of {name} (each asks for {asked[name]}) find no node: {why}" for name, count, why in fit.waiting
     )
     if fit.verdict == MAYBE:
-        chance = f"in {fit.won} of {fit.played} simulated orders" if fit.won else "perhaps, since no order was found"
+        fits = "fit only" if fit.won else "may fit, but only"
+        chance = f"in {fit.won or 'none'} of {fit.played} simulated orders"
         return Result(
             "fit",
             WARNING,
-            f"the {total} pods fit only if they are placed well ({chance}): {lacking}",
+            f"the {total} pods {fits} if they are placed well ({chance}): {lacking}",
             "free some room, or request less",
         )
     return Result(

@@ -23,7 +23,7 @@ class KillRequest:
     def explain_miss(self, run_seconds: float) -> str:
         """Return why the kill was not done, in a run that took so long."""
         if run_seconds < self.after_seconds:
-            return f"--kill {self.text} had no effect: the run ended before, after {run_seconds:.1f} s"
+            return f"--kill {self.text} had no effect: the run ended before that, after {run_seconds:.1f} s"
         return f"--kill {self.text} had no effect: {self.label} had ended by then"
 
 

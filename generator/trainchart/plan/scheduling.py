@@ -117,7 +117,7 @@ def _dns_problems(policy: object, config: Mapping[str, Any]) -> Iterator[Problem
             yield "dnsConfig", f"dnsConfig.nameservers: {server!r} is not an IP address"
     for field, found, most in (("nameservers", servers, _MOST_NAMESERVERS), ("searches", searches, _MOST_SEARCHES)):
         if isinstance(found, list) and len(found) > most:
-            yield "dnsConfig", f"dnsConfig.{field}: {len(found)} entries, at most {most} work"
+            yield "dnsConfig", f"dnsConfig.{field}: {len(found)} entries, but the limit is {most}"
     for number, option in _entries(config.get("options")):
         if not option.get("name"):
             yield "dnsConfig", f"dnsConfig.options[{number}]: name is empty"

@@ -41,7 +41,8 @@ _LEADER_NOT_FILLED = (
     "TASK_INDEX, which are in the environment; the leader is the chief, or worker 0 where there is no chief"
 )
 _LOCAL_NOT_FILLED = (
-    "it looks like a pod's place in the cluster, but counts the processes of one machine: a pod runs one, so leave it 0"
+    "it looks like a pod's place in the cluster, but counts the processes of one machine: "
+    "a pod runs one, so leave it at 0"
 )
 _ADDRESS_NOT_FILLED = (
     "it looks like a pod's place in the cluster, the address of one pod: let the program take it from TF_CONFIG, "

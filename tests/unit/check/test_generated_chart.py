@@ -583,7 +583,7 @@ def test_randomness_behind_a_lookup_is_only_a_note() -> None:
     [found] = find(file("templates/x.yaml", guarded)(), "repeatable")
     assert (found.severity, found.message) == (
         Severity.info,
-        "randAlphaNum returns something different for every helm template, in which lookup finds nothing",
+        "randAlphaNum returns something different each time helm template runs, where lookup finds nothing",
     )
     [found] = find(file("templates/x.yaml", guarded.replace("lookup", "list"))(), "repeatable")
     assert found.severity is Severity.error

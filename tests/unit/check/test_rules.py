@@ -249,7 +249,7 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
             "{labels: {app: mnist, role: worker}}", "{labels: {app: mnist, role: worker, x: " + "y" * 64 + "}}"
         ),
         "names-fit",
-        ["StatefulSet exp-worker: the value of label x has 64 characters, at most 63 work"],
+        ["StatefulSet exp-worker: the value of label x has 64 characters, but the limit is 63"],
     ),
     "a Service name that is not a valid DNS label": (
         lambda: chart(
@@ -323,12 +323,12 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
     "more replicas than hosts": (
         lambda: worker("replicas: 2", "replicas: 3"),
         "hosts-match",
-        ["cluster.json says 2 replicas of role worker, StatefulSet exp-worker has 3"],
+        ["cluster.json says 2 replicas of role worker, but StatefulSet exp-worker has 3"],
     ),
     "replicas nowhere": (
         lambda: worker("  replicas: 2\n", ""),
         "hosts-match",
-        ["cluster.json says 2 replicas of role worker, StatefulSet exp-worker has None"],
+        ["cluster.json says 2 replicas of role worker, but StatefulSet exp-worker has None"],
     ),
     "a host name of nobody": (
         lambda: cluster('"RELEASE-worker"', '"RELEASE-workers"'),
@@ -338,14 +338,14 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
     "another serviceName": (
         lambda: worker("serviceName: RELEASE", "serviceName: other"),
         "hosts-match",
-        ["cluster.json says service 'exp', StatefulSet exp-worker has serviceName 'other'"],
+        ["cluster.json says service 'exp', but StatefulSet exp-worker has serviceName 'other'"],
     ),
     "a Service that is not there": (
         lambda: cluster('"service": "RELEASE"', '"service": "gone"'),
         "hosts-match",
         [
             "cluster.json names Service 'gone', which is not rendered",
-            "cluster.json says service 'gone', StatefulSet exp-worker has serviceName 'exp'",
+            "cluster.json says service 'gone', but StatefulSet exp-worker has serviceName 'exp'",
         ],
     ),
     "a Service that is not headless": (
@@ -366,7 +366,7 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
     "another port": (
         lambda: cluster('"port": 2222', '"port": 2220'),
         "hosts-match",
-        ["cluster.json says port 2220, no container of StatefulSet exp-worker has it"],
+        ["cluster.json says port 2220, but no container of StatefulSet exp-worker has it"],
     ),
     "ordinals that do not start at 0": (
         lambda: worker("replicas: 2", "replicas: 2\n  ordinals: {start: 1}"),
@@ -508,7 +508,7 @@ def test_the_limit_of_a_stateful_set_name(length: int, fits: bool) -> None:
     release = "r" * (length - len("-worker"))
     found = find(CheckInput(files={}, cases=(Case("", render(TEMPLATES, release)),)))
     names = [finding.message for finding in found if finding.rule == "names-fit"]
-    expected = f"StatefulSet {release}-worker: the name {release}-worker has {length} characters, at most 52 work"
+    expected = f"StatefulSet {release}-worker: the name {release}-worker has {length} characters, but the limit is 52"
     assert names == ([] if fits else [expected])
 
 

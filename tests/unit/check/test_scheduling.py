@@ -80,7 +80,7 @@ def match(expression: str) -> str:
         ("dnsConfig: {nameservers: [dns]}", "dnsConfig.nameservers: 'dns' is not an IP address"),
         (
             "dnsConfig: {nameservers: [1.1.1.1, 2.2.2.2, 3.3.3.3, '4::4']}",
-            "dnsConfig.nameservers: 4 entries, at most 3",
+            "dnsConfig.nameservers: 4 entries, but the limit is 3",
         ),
         ("dnsConfig: {options: [{value: '2'}]}", "dnsConfig.options[0]: name is empty"),
         (DNS, ""),

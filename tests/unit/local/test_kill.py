@@ -21,7 +21,7 @@ def test_requests_are_parsed_and_sorted() -> None:
 
 def test_missed_kill_says_whether_run_or_pod_ended_first() -> None:
     request = KillRequest("worker-1", 20.0, "worker-1@20s")
-    assert request.explain_miss(4.2) == "--kill worker-1@20s had no effect: the run ended before, after 4.2 s"
+    assert request.explain_miss(4.2) == "--kill worker-1@20s had no effect: the run ended before that, after 4.2 s"
     assert request.explain_miss(31.0) == "--kill worker-1@20s had no effect: worker-1 had ended by then"
 
 

@@ -70,8 +70,8 @@ def test_index_with_another_word_around_it_is_filled_in(option: str) -> None:
 
 
 NOTED = [
-    ('"--local_rank", type=int, default=0', "a pod runs one, so leave it 0"),
-    ('"--local_process_index", type=int', "a pod runs one, so leave it 0"),
+    ('"--local_rank", type=int, default=0', "a pod runs one, so leave it at 0"),
+    ('"--local_process_index", type=int', "a pod runs one, so leave it at 0"),
     ('"--is-chief", action="store_true"', "compare TASK_TYPE and TASK_INDEX"),
     ('"--is_main", type=bool, default=False', "compare TASK_TYPE and TASK_INDEX"),
     ('"--chief", action="store_true"', "compare TASK_TYPE and TASK_INDEX"),

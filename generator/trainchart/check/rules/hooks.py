@@ -94,7 +94,9 @@ def check_notes(given: CheckInput) -> Iterator[Finding]:
     for label, rendering in given.renderings():
         length = len(rendering.notes.strip().splitlines())
         if length > _NOTES_LIMIT:
-            yield Finding(f"prints {length} lines; {_NOTES_LIMIT} are read", path=NOTES_FILE, values=label)
+            yield Finding(
+                f"prints {length} lines, more than the {_NOTES_LIMIT} that users read", path=NOTES_FILE, values=label
+            )
 
 
 def check_custom_resources(given: CheckInput) -> Iterator[Finding]:

@@ -55,12 +55,12 @@ def _role_problems(
         return
     actual = wanted_replicas(stateful_set)
     if actual != replicas:
-        yield f"{CLUSTER_KEY} says {replicas} replicas of role {role}, StatefulSet {name} has {actual}"
+        yield f"{CLUSTER_KEY} says {replicas} replicas of role {role}, but StatefulSet {name} has {actual}"
     spec = mapping_at(stateful_set.document, "spec")
     if spec.get("serviceName") != cluster.get("service"):
         yield (
             f"{CLUSTER_KEY} says service {cluster.get('service')!r}, "
-            f"StatefulSet {name} has serviceName {spec.get('serviceName')!r}"
+            f"but StatefulSet {name} has serviceName {spec.get('serviceName')!r}"
         )
     if mapping_at(spec, "ordinals").get("start", 0) != 0:
         yield f"StatefulSet {name} does not count from 0, as {CLUSTER_KEY} assumes"
@@ -71,7 +71,7 @@ def _role_problems(
         for port in mappings_at(found.document, "ports")
     ]
     if ports and cluster.get("port") not in ports:
-        yield f"{CLUSTER_KEY} says port {cluster.get('port')}, no container of StatefulSet {name} has it"
+        yield f"{CLUSTER_KEY} says port {cluster.get('port')}, but no container of StatefulSet {name} has it"
 
 
 def _service_findings(source: Manifest, cluster: Mapping[str, Any], objects: _Objects) -> Iterator[Finding]:

@@ -98,7 +98,7 @@ def _labels(manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 def _too_long(manifest: Manifest, what: str, length: int, limit: int) -> Finding:
     return Finding(
-        f"{manifest.kind} {manifest.name}: {what} has {length} characters, at most {limit} work",
+        f"{manifest.kind} {manifest.name}: {what} has {length} characters, but the limit is {limit}",
         path=manifest.source,
         line=manifest.line,
         hint="truncate the release and chart part, and end it with a hash",

@@ -17,7 +17,7 @@ def check_repeatable(given: CheckInput) -> Iterator[Finding]:
     for call in find_random_calls(given):
         if call.is_guarded:
             yield Finding(
-                f"{call.function} returns something different for every helm template, in which lookup finds nothing",
+                f"{call.function} returns something different each time helm template runs, where lookup finds nothing",
                 path=call.path,
                 line=call.line,
                 severity=Severity.info,
