@@ -29,7 +29,7 @@ COMMANDS = {
         "init": "Start a model: write a spec, and a training script that is ready to run.",
         "import": "Convert the input of another tool to a model spec.",
         "generate": "Generate charts from model specs.",
-        "check": "Check charts against rules of Helm, Kubernetes and TensorFlow.",
+        "check": "Check charts against the rules of Helm, Kubernetes and training.",
         "rules": "List the rules that trainchart check knows.",
         "plan": "Print a spec with every default filled in.",
         "explain": "Show which layer, file and line set a value of a model.",
@@ -70,7 +70,7 @@ COMMANDS = {
         "release": "Publish the next version of a chart, decided from its changes.",
         "deprecate": "Publish a version of a chart that marks it as deprecated.",
         "versions": "List the published versions of a chart.",
-        "verify": "Prove that a chart follows from its spec, byte by byte.",
+        "verify": "Check that a chart matches its spec, byte for byte.",
         "image": "Build, push and inspect a model's training image.",
     },
 }

@@ -79,8 +79,8 @@ def _doctor(
 ) -> None:
     """Find out before an installation whether a cluster can run a chart; without TARGET: whether this machine can.
 
-    The command removes what it created, except for folders of a new subPath. Exit code 0: no check has failed; 6: a
-    check has failed.
+    The command removes what it created, except for the folders of a subPath that did not exist before. Exit code 0: no
+    check has failed; 6: a check has failed.
     """
     from trainchart.actions.doctor import Request, examine
     from trainchart.actions.support.cluster_access import Place

@@ -146,10 +146,10 @@ def _run(
 ) -> None:
     """Train a model on this machine, as local processes, from the same chart that a cluster gets.
 
-    Every pod's container becomes a process with the same command, environment and TF_CONFIG, except for the printed
-    ports. Volumes are folders below .trainchart/runs/RELEASE. On a terminal, progress and a table of the pods are shown
-    below the output, and at the end the loss by step. Ctrl-C stops the run cleanly. A program that fails through its
-    own fault is not restarted, unless --kill is given or the values set run.maxRestarts.
+    Every pod's container becomes a process with the same command, environment and TF_CONFIG, except for host names and
+    ports, which the command prints. Volumes are folders below .trainchart/runs/RELEASE. On a terminal, progress and a
+    table of the pods are shown below the output, and at the end the loss by step. Ctrl-C stops the run cleanly. A
+    program that fails through its own fault is not restarted, unless --kill is given or the values set run.maxRestarts.
     """
     from trainchart.actions.run import RunRequest, preview_run, run_local
     from trainchart.cli.run_display import DisplayOptions, LineChoice, choose_display, show_curve
