@@ -68,8 +68,8 @@ def _measure(what: str, folder: Path, environment: Mapping[str, str]) -> list[Ro
     seen = [_open(folder, environment) for _ in range(STARTS)]
     return [
         Row(f"first page, {what}", statistics.median(each.first for each in seen), "s", MARK_SECONDS),
-        Row(f"all of them on it, {what}", statistics.median(each.whole for each in seen), "s"),
-        Row(f"the page again, {what}", statistics.median(each.again for each in seen), "s"),
+        Row(f"all of them on the page, {what}", statistics.median(each.whole for each in seen), "s"),
+        Row(f"the page loaded again, {what}", statistics.median(each.again for each in seen), "s"),
         Row(f"memory, {what}", max(each.mib for each in seen), "MiB", MARK_MIB),
         Row(f"CPU while the page is open, {what}", statistics.median(each.share for each in seen), "cores"),
     ]

@@ -203,9 +203,9 @@ def _compare(setup: Setup) -> list[Row]:
         Row(f"{setup.strategy}: a loop written by hand", hand_speed, "examples/s"),
         Row(f"{setup.strategy}: the library", library_speed, "examples/s"),
         Row(
-            "ratio, median of neighbours",
+            "ratio in each round, median",
             statistics.median(ratios),
-            "of the loop",
+            "× the loop",
             _LEAST,
             lowest=True,
             note=f"95 %: {low:.2f} to {high:.2f}",

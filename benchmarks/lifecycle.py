@@ -218,7 +218,7 @@ def make_rows(samples: Samples) -> list[Row]:
     rows = [
         Row(f"four processes started by hand: the first {HYPERPARAMETERS['logSteps']} steps done", start[BY_HAND], "s"),
         Row("the same from `helm install` on", start[PODS], "s"),
-        Row("pods minus by hand", start[PODS] - start[BY_HAND], "s", mark=5),
+        Row("difference, pods minus by hand", start[PODS] - start[BY_HAND], "s", mark=5),
         Row("the chief's exit → every training pod gone", statistics.median(samples.ends), "s", mark=2.5),
     ]
     for victim in VICTIMS:
@@ -230,8 +230,8 @@ def make_rows(samples: Samples) -> list[Row]:
         rows += [
             Row(f"{role} killed, restarted at once by a shell loop: {again}", every[0], "s"),
             Row(f"{role} killed in its pod: {again}", every[1], "s"),
-            Row("pods minus by hand", every[1] - every[0], "s", mark=3),
-            Row("pods minus by hand, at the third kill of a run", third[1] - third[0], "s", mark=3),
+            Row("difference, pods minus by hand", every[1] - every[0], "s", mark=3),
+            Row("difference, pods minus by hand, at the third kill of a run", third[1] - third[0], "s", mark=3),
         ]
     return [
         *rows,

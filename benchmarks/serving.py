@@ -148,7 +148,7 @@ def _list_rows(case: Case, turns: Mapping[str, list[Turn]]) -> Iterator[Row]:
         yield Row(what, _median(found, "rate") * case.examples, "examples/s", note=_describe(found))
         ratio = statistics.median(mine.rate / theirs.rate for mine, theirs in zip(found, bare, strict=True))
         mark = _LEAST if name == _JOINED else None
-        yield Row("ratio, median of neighbours", ratio, "of the loop", mark, lowest=True)
+        yield Row("ratio in each round, median", ratio, "× the loop", mark, lowest=True)
 
 
 def _describe(turns: list[Turn]) -> str:

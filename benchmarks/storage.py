@@ -57,5 +57,5 @@ def make_rows(seconds: dict[str, dict[str, list[float]]], size: int) -> list[Row
             rows.append(Row(f"{storage}: {peer}", middle[peer], "s"))
             neighbours = [mine / other for mine, other in zip(taken[own], taken[peer], strict=True)]
             spread = f"between {min(neighbours):.2g} and {max(neighbours):.2g}"
-            rows.append(Row("ratio, median of neighbours", statistics.median(neighbours), "of cp", note=spread))
+            rows.append(Row("ratio in each round, median", statistics.median(neighbours), "× cp", note=spread))
     return [*rows, Row("", 0, "", note=NOTE)]
