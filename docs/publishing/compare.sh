@@ -6,7 +6,7 @@ set -eu
 : "${REPOSITORY:?set it to an address such as oci://registry.example.com/charts}"
 trainchart generate >&2
 trainchart check charts/* >&2
-# A model that was never released has nothing to be compared with, and says so in the comment.
+# A model that was never released has nothing to compare with; its part of the comment says so.
 for spec in models/*.yaml; do
   printf '```\n%s\n```\n' "$(trainchart diff "$spec" --from "$REPOSITORY" 2>&1 || true)"
 done
