@@ -18,6 +18,7 @@
     * ImageConflict: the tag of an image points to a different digest from the chart's
   * ClusterError (9): the Kubernetes API answered with an error, or what it holds makes no sense
     * NotFound: the API answered, and it is not there
+    * TooLong: the answer of the API is longer than what is read
     * Unauthorized: the API does not know who asks
     * Forbidden: the API knows who asks, and refuses
     * Conflict: another client changed the same thing, or its state forbids the change
@@ -138,6 +139,10 @@ class Conflict(ClusterError):
 
 
 class Unreachable(ClusterError):
+    pass
+
+
+class TooLong(ClusterError):
     pass
 
 

@@ -148,7 +148,7 @@ _ANY_PRIVATE_PEM = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY")
 
 def find_secret(path: str, content: bytes) -> FoundSecret | None:
     """Return why the file at the relative `path` holds a password, a token or a key; None where nothing says so."""
-    text = _as_text(content)
+    text = as_text(content)
     title = find_secret_name(path)
     if title and not _is_public(text):
         return FoundSecret(title)
@@ -158,13 +158,11 @@ def find_secret(path: str, content: bytes) -> FoundSecret | None:
 def find_chart_secret(path: str, content: bytes) -> FoundSecret | None:
     """Return why the file of a chart holds a secret, as find_secret does.
 
-    A template may be called whatever it makes, such as `secret.yaml`, and may make a Secret.
+    A template may be called whatever it makes, such as `secret.yaml`, and may make a Secret of what it is given.
     """
     if "templates" in path.split("/")[:-1] or path.endswith((".yaml", ".yml")):
-        found = find_secret_content(path, _as_text(content))
-    else:
-        found = find_secret(path, content)
-    return None if found is None or found.title == _KUBERNETES else found
+        return find_secret_content(path, as_text(content))
+    return find_secret(path, content)
 
 
 def find_secret_name(path: str) -> str:
@@ -224,7 +222,7 @@ def _any_case(pattern: str) -> str:
     return "".join(f"[{char}{char.upper()}]" if char.isalpha() else char for char in pattern)
 
 
-def _as_text(content: bytes) -> bytes:
+def as_text(content: bytes) -> bytes:
     """Return what PowerShell's `>` writes, which is UTF-16, as UTF-8; anything else unchanged."""
     if content[:2] not in (b"\xff\xfe", b"\xfe\xff"):
         return content
@@ -275,9 +273,9 @@ def _mappings(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 def _is_kubernetes_secret(content: bytes) -> bool:
     """Tell whether YAML holds a Secret with values of its own; a template takes them from elsewhere."""
-    if b"Secret" not in content or b"{{" in content:
+    if b"Secret" not in content:
         return False
-    documents = _DOCUMENT_END.split(content)
+    documents = (text for text in _DOCUMENT_END.split(content) if b"{{" not in text)
     return any(map(_is_secret_document, documents))
 
 

@@ -206,3 +206,28 @@ def hide_logins(text: str, mask: str) -> str:
 def holds_login(text: str) -> bool:
     """Tell whether a text has an address, or a connection, with what signs in there: postgres://me:secret@host."""
     return bool(_LOGIN.search(text))
+
+
+_GAP = r"[^|;&]{0,200}?\s"
+"""Other words of the same command."""
+_COMMAND_LOGIN = re.compile(
+    rf"(?P<kept>\b(?:curl|smbclient){_GAP}(?:-[uU]|--(?:proxy-)?user)[\s=]?[\"']?[^\s\"'$:%=]+[:%]"
+    rf"|\bredis-cli{_GAP}-a\s?[\"']?"
+    rf"|\b(?:mysql\w*|mariadb[\w-]*|mongo\w*|sshpass|(?:docker|podman|skopeo|helm|registry)\s+login){_GAP}-p\s?[\"']?"
+    rf"|\bldap\w+{_GAP}-w\s?[\"']?"
+    r"|\bmc\s+(?:-\S+\s+)*(?:alias\s+set|config\s+host\s+add)\s+\S+\s+\S+\s+[\"']?[^\s\"'|;&]+[\"']?\s+[\"']?"
+    r"|\baws\s+configure\s+set\s+\S*(?:secret|token)\S*\s+[\"']?"
+    r"|(?<!\S)pass:)"
+    r"(?P<secret>[^\s\"'|;&$][^\s\"'|;&]*)"
+)
+"""A password that a program takes by its place or by a short flag, such as curl -u NAME:PASSWORD."""
+
+
+def hide_command_logins(text: str, mask: str) -> str:
+    """Return commands with `mask` in place of what `holds_command_login` finds."""
+    return _COMMAND_LOGIN.sub(lambda found: found["kept"] + mask, text)
+
+
+def holds_command_login(text: str) -> bool:
+    """Tell whether commands of a shell give a password without a name, such as redis-cli -a PASSWORD."""
+    return bool(_COMMAND_LOGIN.search(text))

@@ -201,6 +201,13 @@ class FakeApi:
         with self.lock:
             self._state = {}
 
+    def put_chart_record(self, plan: str) -> None:
+        """Write the record as the chart renders it, which holds no state."""
+        with self.lock:
+            self._version += 1
+            metadata = {"name": STATE_NAME, "uid": "5a3f", "resourceVersion": str(self._version)}
+            self._state = {"metadata": {**metadata, "annotations": {"trainchart/plan": plan}}}
+
     def put_plan(self, plan: str) -> None:
         """Give the release another plan, as an upgrade does."""
         with self.lock:

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.controller.fake_api import RUN_SETTINGS, make_metadata, make_pod
+from tests.controller.fake_api import JOB_PATH, RUN_SETTINGS, make_metadata, make_pod
 from trainchart_controller.settings import read_settings
 from trainchart_runtime import causes
 
@@ -239,6 +239,44 @@ def test_controller_whose_release_goes_away_meanwhile_ends(api, start, run_to_ph
     api.put_plan("plan-2")
     api.wait_for(lambda: "does nothing unless a rollback returns to its plan" in old.log, "told")
     api.delete_state()
+    api.job_uid = ""
+    assert old.wait() == 0
+
+
+def test_a_record_that_was_deleted_comes_back_with_a_rollback(api, start, run_to_phase):
+    old = start(ROLLBACK="20")
+    run_to_phase("Running")
+    api.put_plan("plan-2")
+    api.wait_for(lambda: "does nothing unless a rollback returns to its plan" in old.log, "told")
+    api.delete_state()
+    seen = len(api.requests)
+    api.wait_for(lambda: ("GET", JOB_PATH) in api.requests[seen:], "the Job is read")
+    assert old.process.poll() is None
+    api.put_chart_record("plan-1")
+    api.wait_for(lambda: api.state().get("phase") == "Running", "the record is restored")
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    assert old.wait() == 0
+    assert api.state()["phase"] == "Succeeded"
+
+
+@pytest.mark.parametrize("text", ["", "{"], ids=["empty", "damaged"])
+def test_a_controller_without_its_job_restores_no_record(api, start, run_to_phase, text):
+    old = start(ROLLBACK="600")
+    run_to_phase("Running")
+    api.job_uid = ""
+    api.put_state(text)
+    assert old.wait() == 0
+    assert "this controller's Job is gone, so it has nothing left to do" in old.log
+    assert not api.state()
+
+
+def test_a_record_is_restored_where_the_job_cannot_be_changed(api, start, run_to_phase):
+    api.fail("PATCH", "/jobs/", 403, times=99)
+    old = start(ROLLBACK="600")
+    run_to_phase("Running")
+    api.put_state("")
+    api.wait_for(lambda: api.state().get("phase") == "Running", "the record is restored")
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
     assert old.wait() == 0
 
 

@@ -21,7 +21,7 @@ from trainchart.reports.hangs import explain_refusals
 from trainchart.reports.log_line import LogLine
 from trainchart.schema_validation import end_as_go
 from trainchart.secret_masks import mask_command
-from trainchart.secret_names import hide_logins
+from trainchart.secret_names import hide_logins, holds_command_login
 
 LENGTH = 600_000
 COLONS = "a:" * (LENGTH // 2)
@@ -54,6 +54,9 @@ def explain(text: str) -> None:
         (lambda text: mask_command([text]), repeat("a")),
         (lambda text: mask_command([text]), COLONS),
         (lambda text: hide_logins(text, "***"), repeat("a")),
+        (holds_command_login, repeat("curl ")),
+        (holds_command_login, "mc " + repeat("-a ")),
+        (holds_command_login, repeat("mc -a ")),
         (parse_requirements, "a==1" + repeat(" ") + "!"),
         (lambda text: require_no_logins(text, "requirements.txt"), repeat("a")),
         (lambda text: render_error(text, "chart"), f"Error: {repeat('a')}"),
@@ -73,7 +76,8 @@ def explain(text: str) -> None:
             "mask",
             "mask-colons",
         ),
-        *("logins", "requirements", "requirements-logins", "render-error", "pattern", "variables", "refusals"),
+        *("logins", "command-logins", "command-logins-flags", "command-logins-words"),
+        *("requirements", "requirements-logins", "render-error", "pattern", "variables", "refusals"),
     ],
 )
 def test_long_texts_are_searched_fast(search: Callable[[str], object], text: str) -> None:

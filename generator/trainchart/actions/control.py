@@ -77,7 +77,7 @@ def control_run(address: RunAddress, verb: Verb, resume: str = LATEST) -> Contro
         has_changes = bool(report.outside_changes)
         stored = _with_changes_by_hand(installed.texts, listed(seen.sets)) if has_changes else installed.texts
         kept = upgrade_and_keep(wanted, upgrade, stored)
-    except YamlError as error:
+    except (YamlError, RecursionError) as error:
         raise ToolError(f"cannot read the objects of {key.release}: {error}") from error
     note = f"{owner.name} will undo this: {owner.advice}" if owner else ""
     return Controlled(report, change, is_changed=True, kept=kept, note=note)

@@ -204,8 +204,8 @@ def _add_upgrades(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
     revisions = read_revisions(api, report.key.namespace, report.key.release)
     upgrades = find_upgrades(revisions, _find_begin(report), failed_at)
     if isinstance(revisions, Unreadable):
-        unread = describe_unread_upgrade(report, listed(seen.sets), _find_begin(report), failed_at)
-        return replace(report, remarks=(*report.remarks, *unread))
+        remarks = describe_unread_upgrade(report, listed(seen.sets), revisions, _find_begin(report), failed_at)
+        return replace(report, remarks=(*report.remarks, *remarks))
     if upgrades or all(each.cause != IMAGE_PULL.name for each in report.problems):
         return replace(report, upgrades=upgrades)
     earlier = describe_earlier_image(report, listed(seen.sets), revisions)

@@ -11,6 +11,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -22,14 +23,23 @@ from trainchart.reports.report import STATEFUL_SET, Report
 from trainchart.reports.text import describe_time
 from trainchart.secret_masks import MASK
 from trainchart.secret_names import hide_logins
+from trainchart.yaml_limits import NODE_LIMIT
 from trainchart_runtime.contract import FAMILY_ANNOTATION, TRAINING_CONTAINER
 from trainchart_runtime.log_text import hide_credentials, shorten
 from trainchart_runtime.pod_causes import IMAGE_PULL
 from trainchart_runtime.pod_problems import parse_time
 
 _GZIP = b"\x1f\x8b\x08"
-_LARGEST = 100 * 1024 * 1024
+_LARGEST = 16 * 1024 * 1024
 """Bytes of an unpacked record; Kubernetes allows 1 MiB packed."""
+_DEEPEST = 200
+"""Collections within each other: schemas and values of people have some tens."""
+_LARGEST_MANIFEST = 1024 * 1024
+"""Characters of the objects of a revision that are searched for an image."""
+_LONGEST_NAME = 255
+"""Bytes of the name of a file or folder."""
+_LONGEST = 4096
+"""Characters of a name or sentence in a record."""
 _REVISIONS_READ = 5
 _WORDS_SHOWN = 600
 """Characters of what Helm says of a failure."""
@@ -55,8 +65,6 @@ class HelmRelease:
     """What the chart's values and the user's come to."""
     given: Mapping[str, Any]
     """The user's alone."""
-    files: Mapping[str, bytes]
-    """The chart's files by their path in it."""
     dependencies: tuple[str, ...] = ()
     """Charts that it consists of; Helm does not keep them."""
     texts: ReleaseTexts = field(default_factory=ReleaseTexts)
@@ -68,6 +76,19 @@ class HelmRelease:
     description: str = ""
     """What Helm, or who upgraded, says of the revision."""
     deployed_at: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Chart.yaml of the chart."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """The values of the chart."""
+    kept_files: Mapping[str, bytes] = field(default_factory=dict)
+    """The other files of the chart by their path in it."""
+
+    @cached_property
+    def files(self) -> Mapping[str, bytes]:
+        """The chart's files by their path in it."""
+        texts = {"Chart.yaml": self.metadata, "values.yaml": self.defaults}
+        # What people read is YAML, which takes long to write: only who installs the chart needs it.
+        return {**{name: dump_mapping(each).encode() for name, each in texts.items()}, **self.kept_files}
 
 
 def choose_record(records: Sequence[Object]) -> Object | None:
@@ -151,7 +172,8 @@ def describe_earlier_image(report: Report, sets: Iterable[Object], records: Obje
 def _read_images(record: Object) -> dict[str, str]:
     """Return the image of each StatefulSet of a revision; none where its record cannot be read."""
     try:
-        found = (each.value for each in parse_objects(parse_release(record).texts.manifest))
+        manifest = parse_release(record).texts.manifest
+        found = [each.value for each in parse_objects(manifest if len(manifest) <= _LARGEST_MANIFEST else "")]
         return {name_of(each): _find_image(each) for each in found if each.get("kind") == STATEFUL_SET}
     except (HelmRecordError, YamlError, AttributeError):
         return {}
@@ -171,31 +193,26 @@ def parse_release(record: Object) -> HelmRelease:
         HelmRecordError: `record` is not a Helm release record.
     """
     try:
-        document = parse_json(_unpack(record))
+        document = _parse(_unpack(record))
         chart = document["chart"]
-        metadata, info = chart["metadata"], document.get("info") or {}
-        files = {
-            "Chart.yaml": dump_mapping(metadata).encode(),
-            "values.yaml": dump_mapping(chart.get("values") or {}).encode(),
-        }
-        if chart.get("schema"):
-            files["values.schema.json"] = base64.b64decode(chart["schema"])
-        for file in [*(chart.get("templates") or ()), *(chart.get("files") or ())]:
-            files[_checked(file["name"])] = base64.b64decode(file.get("data") or "")
+        metadata, info = _mapping(chart["metadata"]), document.get("info") or {}
+        defaults, given = _mapping(chart.get("values")), _mapping(document.get("config"))
         return HelmRelease(
-            name=str(document["name"]),
+            name=_text(document["name"]),
             revision=int(document["version"]),
-            chart_name=str(metadata["name"]),
-            values=merge_maps(chart.get("values") or {}, document.get("config") or {}),
-            given=document.get("config") or {},
-            files=files,
-            dependencies=tuple(str(each.get("name")) for each in metadata.get("dependencies") or ()),
+            chart_name=_text(metadata["name"]),
+            values=merge_maps(defaults, given),
+            given=given,
+            dependencies=tuple(_text(each.get("name")) for each in metadata.get("dependencies") or ()),
             texts=read_release_texts(document),
-            chart_version=str(metadata.get("version") or ""),
-            family=str((metadata.get("annotations") or {}).get(FAMILY_ANNOTATION) or ""),
+            chart_version=_text(metadata.get("version")),
+            family=_text((metadata.get("annotations") or {}).get(FAMILY_ANNOTATION)),
             status=label(record, "status"),
-            description=str(info.get("description") or ""),
-            deployed_at=str(info.get("last_deployed") or ""),
+            description=_text(info.get("description")),
+            deployed_at=_text(info.get("last_deployed")),
+            metadata=metadata,
+            defaults=defaults,
+            kept_files=_read_files(chart),
         )
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError, zlib.error, EOFError, OSError) as error:
         raise HelmRecordError(f"{name_of(record)} is not what Helm writes: {error!r:.200}") from error
@@ -224,8 +241,43 @@ def _unpack(record: Object) -> bytes:
     return unpacked
 
 
+def _parse(text: bytes) -> Any:
+    """Parse a record, unless it holds more, or is nested deeper, than what reads it can take."""
+    if text.count(b",") > NODE_LIMIT:
+        raise HelmRecordError(f"it holds more than {NODE_LIMIT} values")
+    document = parse_json(text)
+    level = [document]
+    for _ in range(_DEEPEST):
+        level = [below for each in level for below in _children(each)]
+        if not level:
+            return document
+    raise HelmRecordError("it is nested too deeply")
+
+
+def _children(each: Any) -> Iterable[Any]:
+    return each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if value and not isinstance(value, dict):
+        raise HelmRecordError(f"expected a mapping, got {value!r:.100}")
+    return value or {}
+
+
+def _text(value: Any) -> str:
+    return str(value or "")[:_LONGEST]
+
+
+def _read_files(chart: Mapping[str, Any]) -> dict[str, bytes]:
+    files = {"values.schema.json": base64.b64decode(chart["schema"])} if chart.get("schema") else {}
+    for file in [*(chart.get("templates") or ()), *(chart.get("files") or ())]:
+        files[_checked(file["name"])] = base64.b64decode(file.get("data") or "")
+    return files
+
+
 def _checked(name: str) -> str:
     path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise HelmRecordError(f"a file of the chart is called {name!r}")
+    is_odd = not name.isprintable() or any(len(part.encode()) > _LONGEST_NAME for part in path.parts)
+    if path.is_absolute() or ".." in path.parts or not path.parts or is_odd:
+        raise HelmRecordError(f"a file of the chart is called {name!r:.200}")
     return str(path)

@@ -10,7 +10,7 @@ from trainchart.cluster.snapshot import Object, Snapshot, items_of, listed, name
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_seconds, describe_time
 from trainchart.secret_masks import MASK, mask_command
-from trainchart.secret_names import hide_logins
+from trainchart.secret_names import hide_command_logins, hide_logins
 from trainchart_runtime.log_text import hide_credentials, shorten
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
@@ -20,6 +20,8 @@ _LONG_SECONDS = 60.0
 """A start that has done nothing wrong takes less: an init container that copies a file, a secret that is fetched."""
 _SHOWN = 160
 """Characters of a line or command."""
+_READ = 4096
+"""Characters of a command that are looked at."""
 _ADDED = (
     ". The chart does not have this container: a webhook or policy of the cluster adds it, as service meshes do. If it "
     "cannot be repaired, exclude the pods from it, for example with podLabels: "
@@ -103,7 +105,8 @@ def _read_command(container: Object) -> str:
     """Return the command and arguments of a container in one line, without passwords."""
     parts = [container.get(key) for key in ("command", "args")]
     words = [str(word) for part in parts if isinstance(part, list) for word in part]
-    return hide_credentials(hide_logins(" ".join(" ".join(mask_command(words)).split()), MASK))
+    line = " ".join(" ".join(mask_command(words)).split())[:_READ]
+    return hide_credentials(hide_command_logins(hide_logins(line, MASK), MASK))
 
 
 def _find_absent(report: Report, seen: Snapshot, wait: InitWait) -> str:

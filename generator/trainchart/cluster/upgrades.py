@@ -6,12 +6,12 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from trainchart.cluster.helm_record import DEPLOYED, FAILED, HelmRecordError, HelmRelease, parse_release, revision_of
 from trainchart.cluster.outside_changes import HELM
-from trainchart.cluster.snapshot import Object, Objects, items_of, label, listed, section
+from trainchart.cluster.snapshot import Object, Objects, Unreadable, items_of, label, listed, section
 from trainchart.compare.defaults import find_changed_defaults
 from trainchart.json_documents import encode_value
 from trainchart.reports.report import Report
@@ -20,7 +20,7 @@ from trainchart.reports.upgrade import Upgrade
 from trainchart.secret_files import find_secret_content
 from trainchart.secret_masks import MASK
 from trainchart.secret_names import hide_logins, is_secret_name
-from trainchart_runtime.log_text import hide_credentials
+from trainchart_runtime.log_text import hide_credentials, shorten
 from trainchart_runtime.pod_problems import parse_time
 
 _APPLIED = (DEPLOYED, "superseded", FAILED)
@@ -28,6 +28,8 @@ _APPLIED = (DEPLOYED, "superseded", FAILED)
 _READ = 6
 """Revisions: each holds a whole chart."""
 _SHOWN = 3
+_KEPT = 100
+"""Changes of an upgrade: more of them explain nothing."""
 _SOON_SECONDS = 3600.0
 """An upgrade that came this long before the run began may still explain it: reruns are upgrades, too."""
 _INSTALLING_SECONDS = 60.0
@@ -37,6 +39,7 @@ _CONTROLS = ("run.id", "run.desiredState", "run.resume")
 _PRIVATE = ("env", "envFrom", "args", "command", "extraManifests", "initContainers", "extraContainers")
 """Values whose texts may hold secrets under any name."""
 _WIDTH = 80
+_LONGEST_PATH = 200
 _ROLLBACK = "Rollback to "
 
 
@@ -54,7 +57,9 @@ def find_upgrades(records: Objects, began: float, until: float = math.inf) -> tu
             continue
         try:
             before, after = parse_release(old), parse_release(new)
-            changes, dropped = tuple(_list_changes(before, after)), tuple(_list_dropped(before, after))
+            changes, dropped = (
+                tuple(islice(listing(before, after), _KEPT)) for listing in (_list_changes, _list_dropped)
+            )
         except (HelmRecordError, RecursionError):
             continue
         is_back = after.description.startswith(_ROLLBACK)
@@ -64,18 +69,24 @@ def find_upgrades(records: Objects, began: float, until: float = math.inf) -> tu
     return tuple(replace(each, newest=found[-1].revision) for each in found if each.at <= until)[-_SHOWN:]
 
 
-def describe_unread_upgrade(report: Report, sets: Sequence[Object], began: float, until: float) -> Iterator[str]:
+def describe_unread_upgrade(
+    report: Report, sets: Sequence[Object], unread: Unreadable, began: float, until: float
+) -> Iterator[str]:
     """Yield when helm last changed the StatefulSets of a release, as they tell also where its records are not read."""
     installed = min((parse_time(section(each, "metadata").get("creationTimestamp")) for each in sets), default=0.0)
     edits = [entry for each in sets for entry in items_of(section(each, "metadata"), "managedFields")]
     times = [parse_time(entry.get("time")) for entry in edits if entry.get("manager") == HELM]
     last = max((at for at in times if at <= until), default=0.0)
     if last > installed + _INSTALLING_SECONDS and last >= began - _SOON_SECONDS:
-        yield (
-            f"helm upgrade changed the StatefulSets at {describe_time(last)}. You have no permission to read "
-            "what it changed: ask someone who may read the Secrets of the namespace to run "
-            f"trainchart why {report.address}"
+        release, namespace = report.key.release, report.key.namespace
+        words = (
+            "You have no permission to read what it changed: ask someone who may read the Secrets of the namespace to "
+            f"run trainchart why {report.address}"
+            if unread.reason == "forbidden"
+            else f"What it changed is unknown, because Helm's records of the release are {unread.reason}. See: helm "
+            f"history {release} -n {namespace}, and helm get values {release} -n {namespace} --revision NUMBER"
         )
+        yield f"helm upgrade changed the StatefulSets at {describe_time(last)}. {words}"
 
 
 def _list_changes(before: HelmRelease, after: HelmRelease) -> Iterator[str]:
@@ -85,13 +96,14 @@ def _list_changes(before: HelmRelease, after: HelmRelease) -> Iterator[str]:
         if change.path.endswith(_CONTROLS):
             continue
         words = [_show(change.path, value) for value in (change.before, change.after)]
-        yield f"{change.path} from {words[0]} to {words[1]}" if all(words) else change.path
+        path = shorten(change.path, _LONGEST_PATH)
+        yield f"{path} from {words[0]} to {words[1]}" if all(words) else path
 
 
 def _list_dropped(before: HelmRelease, after: HelmRelease) -> Iterator[str]:
     for change in find_changed_defaults(before.given, after.given):
         if change.after is None and not change.path.endswith(_CONTROLS):
-            yield change.path
+            yield shorten(change.path, _LONGEST_PATH)
 
 
 def _show(path: str, value: Any) -> str:

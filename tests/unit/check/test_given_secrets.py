@@ -31,13 +31,51 @@ def find(values: str, path: str = "values.yaml") -> list[str]:
         ("env: {DATABASE: 'postgres://me:Zk39vLq0@db/x'}\n", "env.DATABASE has an address with a password or token"),
         ("args: [--url, 'postgres://me:Zk39vLq0@db/x']\n", "args.1 has an address with a password or token"),
         ("data: {source: 'https://x/a?sig=Zk39vLq0'}\n", "data.source has an address with a password or token"),
+        ("args: [sh, -c, 'curl -sf -u me:Zk39vLq0 http://a']\n", "args gives a password as plain text"),
+        (
+            "initContainers: [{command: [redis-cli, -a, Zk39vLq0, ping]}]\n",
+            "initContainers.0.command gives a password",
+        ),
         (SECRET % "stringData: {password: Zk39vLq0}", "the Secret db is given with its values"),
         (SECRET % "data: {password: Wms5dkxxMA==}", "the Secret db is given with its values"),
     ],
 )
 def test_a_secret_in_values_is_found(values: str, found: str) -> None:
-    assert find(values) == [found]
-    assert find(values, "values-prod.yaml") == [found]
+    for path in ("values.yaml", "values-prod.yaml", "charts/sub/values.yaml"):
+        assert [each.startswith(found) for each in find(values, path)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"a: 1\n---\nenv: {API_KEY: Zk39vLq0}\n", 0),
+        (b"a: !\nenv:\n  API_KEY: Zk39vLq0\n", 3),
+        (b"a: [\nenv:\n  - API_KEY: 'Zk39vLq0'\n", 3),
+        ("env: {API_KEY: Zk39vLq0}\n".encode("utf-16"), 1),
+    ],
+    ids=["of a second document", "beside a lone tag", "that is no YAML", "in UTF-16"],
+)
+def test_a_secret_in_values_of_any_form_is_found(content: bytes, line: int) -> None:
+    for path in ("values.yaml", "values-prod.yaml"):
+        (finding,) = check_no_secrets(CheckInput({path: content}))
+        assert (finding.message.partition(",")[0], finding.line) == ("API_KEY is given as plain text", line)
+
+
+@pytest.mark.parametrize(
+    ("template", "is_found"),
+    [
+        ("kind: Secret\nstringData:\n  password: Zk39vLq0\n", True),
+        ("kind: Role\nname: {{ .Release.Name }}\n---\nkind: Secret\nstringData: {password: Zk39vLq0}\n", True),
+        (
+            "kind: Secret\nname: '{{ .Release.Name }}'\nstringData: {password: '{{ .Values.a }}'}\n",
+            False,
+        ),
+        ("kind: Secret\nmetadata: {name: token}\ntype: kubernetes.io/service-account-token\n", False),
+    ],
+)
+def test_a_template_with_a_secret_of_its_own_is_found(template: str, *, is_found: bool) -> None:
+    found = list(check_no_secrets(CheckInput({"templates/secret.yaml": template.encode()})))
+    assert [each.message.partition(",")[0] for each in found] == ["holds a Kubernetes Secret"] * is_found
 
 
 @pytest.mark.parametrize(
@@ -46,6 +84,7 @@ def test_a_secret_in_values_is_found(values: str, found: str) -> None:
         "command: [python, a.py, --api-key, $(API_KEY), --token=$(TOKEN), --password, /run/password]\n",
         "args: [sh, -c, 'a --password $PASSWORD --token \"${TOKEN}\"']\n",
         "args: [--pad-token, <pad>, --max-token, '4096', --use-auth-token, train.py, --token, --verbose]\n",
+        "args: [sh, -c, 'curl -u $NAME:$PASSWORD a; date -u +%H:%M; docker run -p 80:80 a']\n",
         "args: [--no-password, run.py, --use_auth_token, 'true']\n",
         "env: {DATABASE: 'postgres://me:$(PASSWORD)@db', API_TOKEN: {valueFrom: {secretKeyRef: {name: a, key: b}}}}\n",
         "initContainers: [{env: [{name: API_TOKEN, valueFrom: {secretKeyRef: {name: a, key: b}}}]}]\n",

@@ -22,7 +22,7 @@ KEY = TrainingKey("team-a", "exp1", "mnist")
 
 def installed(**changes: Any) -> HelmRelease:
     run = {"desiredState": "running", "resume": "never", "controller": {"enabled": True}, **changes.pop("run", {})}
-    fields = {"chart_name": "mnist", "values": {"run": run}, "given": {}, "files": {}, **changes}
+    fields = {"chart_name": "mnist", "values": {"run": run}, "given": {}, **changes}
     return HelmRelease(name="exp1", revision=2, **fields)
 
 
@@ -145,10 +145,34 @@ def test_the_revision_that_is_installed_counts() -> None:
         choose_record([*records, make_record(12, "pending-upgrade")])
 
 
-@pytest.mark.parametrize("name", ["/etc/passwd", "../x", "a/../../x", ""])
+@pytest.mark.parametrize("name", ["/etc/passwd", "../x", "a/../../x", "", "a\x00b", "a\nb", "x" * 256, "\ud800"])
 def test_no_file_of_a_chart_leaves_its_folder(name: str) -> None:
     with pytest.raises(HelmRecordError, match="is called"):
         parse_release(make_record(1, files=[{"name": name, "data": ""}]))
+
+
+def nest(depth: int) -> Any:
+    return {"a": nest(depth - 1)} if depth else 1
+
+
+@pytest.mark.parametrize(
+    ("chart", "words"),
+    [
+        ({"values": {"a": [0] * 600_000}}, "it holds more than 500000 values"),
+        ({"values": {"a": "x" * (17 << 20)}}, "it is too large"),
+        ({"values": nest(250)}, "it is nested too deeply"),
+        ({"values": [1]}, "expected a mapping, got"),
+        ({"metadata": ["name"]}, "expected a mapping, got"),
+    ],
+)
+def test_a_record_of_any_size_is_read_or_refused(chart: dict[str, Any], words: str) -> None:
+    with pytest.raises(HelmRecordError, match=words):
+        parse_release(make_record(1, **chart))
+
+
+def test_names_and_sentences_in_a_record_are_bounded() -> None:
+    release = parse_release(make_record(1, metadata={"name": "n" * 99_999, "version": "1" * 99_999}))
+    assert len(release.chart_name) == len(release.chart_version) == 4096
 
 
 @settings(max_examples=100)

@@ -14,10 +14,11 @@ import pytest
 from tests.small_cluster.cluster_objects import NAMESPACE, make_pods
 from tests.small_cluster.small_api import SmallApi, serve_small_api
 from tests.support.endless_server import serve_endless
-from trainchart.cluster.io import kubernetes_api
+from trainchart.cluster.io import kubernetes_api, releases
 from trainchart.cluster.io.kubeconfig import Entry
 from trainchart.cluster.io.kubernetes_api import PODS, KubernetesApi, connect
-from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, Unauthorized, Unreachable
+from trainchart.cluster.snapshot import Unreadable
+from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, TooLong, Unauthorized, Unreachable
 
 
 @pytest.fixture
@@ -107,9 +108,16 @@ def test_pages_have_a_limit_together(api: SmallApi, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(kubernetes_api, "LIST_LIMIT", 5 * len(body))
     monkeypatch.setattr(kubernetes_api, "PAGES_LIMIT", 20)
     api.raw = (200, "application/json", body)
-    with pytest.raises(ClusterError, match=f"has not ended after .* {5 * len(body)} bytes"):
+    with pytest.raises(TooLong, match=f"has not ended after .* {5 * len(body)} bytes"):
         open_door(api).list_objects(PODS, NAMESPACE)
     assert len(api.requests) == 6
+
+
+def test_too_many_records_of_helm_are_unreadable(api: SmallApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert releases.read_revisions(open_door(api), NAMESPACE, "exp1") == ()
+    monkeypatch.setattr(kubernetes_api, "LIST_LIMIT", 10)
+    assert isinstance(releases.read_revisions(open_door(api), NAMESPACE, "exp1"), Unreadable)
+    assert isinstance(releases.read_unfinished_upgrade(open_door(api), NAMESPACE, "exp1")[0], Unreadable)
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,13 @@ def test_restarts_and_old_upgrades_are_not_told() -> None:
     assert not find_upgrades(Unreadable("secrets", "forbidden"), 0.0)
 
 
+def test_of_very_many_or_long_changes_some_are_kept() -> None:
+    ((_, changes),) = find({}, {f"key{number}": number for number in range(1000)})
+    assert len(changes) == 100
+    ((_, changes),) = find({}, {"k" * 9999: 1})
+    assert len(changes[0]) < 300
+
+
 @pytest.mark.parametrize(
     ("path", "value"),
     [
@@ -100,9 +107,19 @@ def test_upgrade_is_dated_where_its_record_may_not_be_read(manager: str, at: flo
     sets = make_sets()
     sets[1]["metadata"]["managedFields"] = [{"manager": manager, "time": stamp(at)}]
     report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Failed", "record")
-    found = list(describe_unread_upgrade(report, sets, NOW - 600, NOW - 50))
+    unread = Unreadable("secrets", "forbidden")
+    found = list(describe_unread_upgrade(report, sets, unread, NOW - 600, NOW - 50))
     assert len(found) == is_told
     assert all(each.startswith("helm upgrade changed the StatefulSets at 2027-01-15 07:58:20 UTC.") for each in found)
+
+
+def test_an_upgrade_among_too_many_records_is_dated() -> None:
+    sets = make_sets()
+    sets[0]["metadata"]["managedFields"] = [{"manager": "helm", "time": stamp(NOW - 100)}]
+    report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Failed", "record")
+    (words,) = describe_unread_upgrade(report, sets, Unreadable("secrets", "too large"), NOW - 600, NOW)
+    assert "permission" not in words
+    assert "Helm's records of the release are too large. See: helm history exp1 -n team-a" in words
 
 
 def test_values_that_were_not_given_again_are_told() -> None:

@@ -58,7 +58,7 @@ def revision(
     pins = {"version": served.version, "content": served.content, "claim": served.claim, "path": served.path}
     given = {"model": {"name": "digits", **pins}, "promotion": dump_record(record), "replicas": 3, **values}
     return HelmRelease(
-        "digits", number, "digits-prod", given, given, {}, family="model-server", status=status, chart_version="0.1.0"
+        "digits", number, "digits-prod", given, given, family="model-server", status=status, chart_version="0.1.0"
     )
 
 

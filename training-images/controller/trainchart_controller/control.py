@@ -19,7 +19,7 @@ from trainchart_controller.metrics import MetricsPage
 from trainchart_controller.notify import NoticeOutcome, Notifier
 from trainchart_controller.pod_logs import read_logs
 from trainchart_controller.pod_watch import PodList, PodWatch, WatchItem, WatchTimes, WorkloadSeen
-from trainchart_controller.release import Release, Superseded
+from trainchart_controller.release import JobGone, Release, Superseded
 from trainchart_controller.rollback import await_rollback
 from trainchart_controller.settings import Settings
 from trainchart_controller.workload import RunQueue, WorkloadWatch
@@ -124,6 +124,9 @@ class Controller:
                 self._is_state_read, self._sets_due = False, 0.0
                 self._departed.clear()
                 continue
+            except JobGone as err:
+                print_line(f"{err}, so it has nothing left to do")
+                return 0
             except (ApiError, StateError) as err:
                 if self._is_refused_for_good(err):
                     print_line("the token is no longer accepted: only a new pod gets a new one")

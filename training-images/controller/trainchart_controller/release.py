@@ -30,6 +30,10 @@ class Superseded(Exception):
     """The release has another plan by now, which another controller follows."""
 
 
+class JobGone(Exception):
+    """The controller's own Job is gone: the release is being removed, or is another one by now."""
+
+
 class Release:
     """Reads and writes one release; every method raises ApiError."""
 
@@ -76,23 +80,28 @@ class Release:
     def restore_record(self, state: RunState) -> None:
         """Write a record that was deleted or damaged once more, as it was.
 
-        Raises Superseded where the controller's own Job is gone: then the release is being removed, or is another one.
+        Raises JobGone.
         """
-        if self._settings.job_name and self._is_job_gone():
-            raise Superseded("its Job is gone")
+        if self.is_job_gone():
+            raise JobGone("this controller's Job is gone")
         metadata = {key: self._metadata[key] for key in ("labels", "annotations") if self._metadata.get(key)}
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": self._settings.state_name, **metadata}}
         # As Helm would make it, and in its name: else Helm 4 could not change it any more.
         self._remember(self._api.request(APPLY, f"{self._record_path}?fieldManager=helm&force=true", body))
         self.write_state(state, {})
 
-    def _is_job_gone(self) -> bool:
+    def is_job_gone(self) -> bool:
+        """Return whether the controller's own Job was deleted, as far as the chart names it."""
+        if not self._settings.job_name:
+            return False
         try:
             job = self._api.request("GET", self._job_path)
         except NotFound:
             return True
         metadata = job.get("metadata") or {}
-        return bool(metadata.get("deletionTimestamp")) or metadata.get("uid") != self._job_uid
+        # Where the Job could not be changed, its uid is not known.
+        is_other = bool(self._job_uid) and metadata.get("uid") != self._job_uid
+        return bool(metadata.get("deletionTimestamp")) or is_other
 
     def read_sets(self) -> Dict[str, SetView]:
         """Return the sets of the run; one that does not exist is left out."""

@@ -29,7 +29,9 @@ def await_rollback(release: Release, look: Callable[[float], None], seconds: flo
         try:
             release.read_state()
         except NotFound:
-            return False
+            if _is_removed(release):
+                return False
+            continue  # a rollback creates the record again
         except (Superseded, ApiError):
             continue
         except StateError:
@@ -37,3 +39,10 @@ def await_rollback(release: Release, look: Callable[[float], None], seconds: flo
         print_line("the release has this controller's plan again, so the controller continues")
         return True
     return False
+
+
+def _is_removed(release: Release) -> bool:
+    try:
+        return release.is_job_gone()
+    except ApiError:
+        return False

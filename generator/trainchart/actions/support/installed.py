@@ -9,7 +9,7 @@ from trainchart.cluster.helm_record import HelmRecordError, HelmRelease, choose_
 from trainchart.cluster.io import kubernetes_api
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
 from trainchart.cluster.snapshot import Object, label
-from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound
+from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, TooLong
 
 _AT_ONCE = 50
 """Releases that one request asks for: their names are in its address, and a record has up to a MiB."""
@@ -43,7 +43,7 @@ def read_all_installed(api: KubernetesApi, namespace: str, names: Collection[str
     """Return what Helm keeps of the releases `names`, or in words why that is not known."""
     try:
         records = _list_records(api, namespace, sorted(names))
-    except Forbidden as error:
+    except (Forbidden, TooLong) as error:
         return dict.fromkeys(names, error.message)
     return {name: _parse([record for record in records if label(record, "name") == name]) for name in names}
 

@@ -12,9 +12,9 @@ from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.objects import mapping_at
 from trainchart.check.rule import Rule, Scope
 from trainchart.errors import ToolError
-from trainchart.kubernetes_yaml import YamlError, find_keys, parse_mapping
-from trainchart.secret_files import find_chart_secret
-from trainchart.secret_names import holds_login, is_secret_name, split_name
+from trainchart.kubernetes_yaml import YamlError, find_keys, parse_documents
+from trainchart.secret_files import as_text, find_chart_secret
+from trainchart.secret_names import holds_command_login, holds_login, is_secret_name, split_name
 
 _LEFTOVERS = re.compile(
     r"(?:.*/)?(?:\.git|\.svn|\.hg|\.idea|\.vscode|__pycache__|\.pytest_cache|node_modules)/.*"
@@ -22,7 +22,9 @@ _LEFTOVERS = re.compile(
 )
 _OWN_TESTS = re.compile(r"tests?/.*|[^/]+\.tgz")
 _ABOUT = ("Chart.yaml", "Chart.lock", "requirements.yaml", "requirements.lock")
-_VALUES = re.compile(r"values[^/]*\.ya?ml")
+_VALUES = re.compile(r"(?:charts/[^/]+/)*values[^/]*\.ya?ml")
+_PLAIN_PAIR = re.compile(r"""\s*(?:-\s+)?["']?(?P<name>[\w.-]+)["']?\s*:\s*["']?(?P<value>[^\s"'#{\[&*!|>][^\s"']*)""")
+"""A key and its text on a line of a file that is not YAML."""
 _FLAG = re.compile(
     r"""(?m)(?:^|[\s"'])--?(?P<name>[A-Za-z][\w.-]*)(?:=["']?(?P<joined>[^\s"']+)|\s+["']?(?P<apart>[^\s"'-][^\s"']*))"""
 )
@@ -91,15 +93,26 @@ def check_no_secrets(given: CheckInput) -> Iterator[Finding]:
 
 def _find_given_secrets(content: bytes) -> Iterator[tuple[int, str, str]]:
     """Yield line, words and remedy for each secret that a values file gives: in variables, flags, and Secrets."""
-    text = content.decode(errors="replace")
+    text = as_text(content).decode(errors="replace")
     try:
-        values = parse_mapping(text)
+        documents = parse_documents(text)
     except YamlError:
-        return  # another rule says so
-    lines = {place.path: place.line for place in find_keys(text)}
-    for path, value in _walk(values, ()):
+        # Helm may read it, and so may people.
+        yield from _find_in_lines(text)
+        return
+    lines = {place.path: place.line for place in find_keys(text)} if len(documents) == 1 else {}
+    for path, value in (pair for document in documents for pair in _walk(document, ())):
         for what, remedy in _find_in_value(path, value):
             yield next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), 0), what, remedy
+
+
+def _find_in_lines(text: str) -> Iterator[tuple[int, str, str]]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        pair = _PLAIN_PAIR.match(line)
+        if pair and _carries_secret(pair["name"], pair["value"]):
+            yield number, f"{pair['name']} is given as plain text", _FROM_SECRET
+        elif holds_login(line):
+            yield number, "has an address with a password or token", _FROM_SECRET
 
 
 def _find_in_value(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, str]]:
@@ -120,6 +133,8 @@ def _find_in_value(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, str
     is_line = isinstance(value, str) and path[-1] in _COMMANDS
     if is_line or (isinstance(value, list) and _COMMANDS & set(path)):
         words = [value] if is_line else [word for word in value if isinstance(word, str)]
+        if holds_command_login("\n".join(words)):
+            yield f"{'.'.join(path)} gives a password as plain text", _FROM_SECRET
         for flag in _FLAG.finditer("\n".join(words)):
             given = flag["joined"] or flag["apart"]
             if not _REFERENCE.match(given) and _carries_secret(flag["name"], given):

@@ -24,7 +24,7 @@ from lightkube.core.generic_client import BasicRequest, GenericSyncClient
 
 from trainchart.cluster.io.api_stream import ApiStream
 from trainchart.cluster.io.kubeconfig import FILES, Entry
-from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, ToolError, Unauthorized, Unreachable
+from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, ToolError, TooLong, Unauthorized, Unreachable
 from trainchart.host.deadline import run_within
 from trainchart.host.files import read_bytes
 from trainchart.json_documents import parse_json
@@ -116,7 +116,7 @@ class KubernetesApi:
             if not token:
                 return tuple(found)
             params["continue"] = str(token)
-        raise ClusterError(
+        raise TooLong(
             f"cannot {what}: the list of {self.server} has not ended after {PAGES_LIMIT} pages, {LIST_LIMIT} bytes "
             f"or {_LIST_SECONDS:.0f} seconds",
             hint="a broken proxy may be in front of it; try the same with kubectl",
@@ -269,7 +269,7 @@ class KubernetesApi:
             for part in response.iter_raw():
                 body += part
                 if len(body) > ANSWER_LIMIT:
-                    raise ClusterError(
+                    raise TooLong(
                         f"cannot {what}: {self.server} answers with more than {ANSWER_LIMIT} bytes",
                         hint="request less, such as fewer log lines (--tail) or a single namespace",
                     )

@@ -25,7 +25,7 @@ from trainchart.cluster.snapshot import (
     listed,
     name_of,
 )
-from trainchart.errors import ClusterError, Forbidden, NotFound
+from trainchart.errors import ClusterError, Forbidden, NotFound, TooLong
 from trainchart.name_order import natural_key
 from trainchart.reports.report import TrainingKey
 from trainchart_runtime.contract import COMPONENT_LABEL, INSTANCE_LABEL, TRAINING_LABEL
@@ -174,19 +174,27 @@ def read_unfinished_upgrade(api: KubernetesApi, namespace: str, release: str) ->
     """Return Helm's records of the revisions of a release that are being made or failed, and of the installed one."""
     labels = f"owner=helm,name={release}"
     wanted = f"{labels},status in ({','.join((*PENDING, FAILED))})"
-    unfinished = _list(api, kubernetes_api.SECRETS, namespace, wanted)
+    unfinished = _list_records(api, kubernetes_api.SECRETS, namespace, wanted)
     if not listed(unfinished):
         # A record holds the whole chart: none is fetched without need.
         return unfinished, ()
-    return unfinished, _list(api, kubernetes_api.SECRETS, namespace, f"{labels},status={DEPLOYED}")
+    return unfinished, _list_records(api, kubernetes_api.SECRETS, namespace, f"{labels},status={DEPLOYED}")
 
 
 def read_revisions(api: KubernetesApi, namespace: str, release: str) -> Objects:
     """Return Helm's records of all revisions of a release, which hold its chart each."""
     labels = f"owner=helm,name={release}"
-    secrets = _list(api, kubernetes_api.SECRETS, namespace, labels)
-    maps = () if listed(secrets) else _list(api, kubernetes_api.CONFIG_MAPS, namespace, labels)
+    secrets = _list_records(api, kubernetes_api.SECRETS, namespace, labels)
+    maps = () if listed(secrets) else _list_records(api, kubernetes_api.CONFIG_MAPS, namespace, labels)
     return maps if listed(maps) else secrets
+
+
+def _list_records(api: KubernetesApi, kind: Kind, namespace: str, labels: str) -> Objects:
+    """Return Helm's records; each has up to a MiB, and without a limit of its history Helm keeps all."""
+    try:
+        return _list(api, kind, namespace, labels)
+    except TooLong as error:
+        return Unreadable(kind.plural, "too large", error.message)
 
 
 def read_config_maps(api: KubernetesApi, namespace: str, names: Sequence[str]) -> tuple[Object, ...]:

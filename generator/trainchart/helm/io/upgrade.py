@@ -105,16 +105,24 @@ def _written(upgrade: HelmUpgrade) -> Iterator[list[str]]:
         tempfile.TemporaryDirectory(prefix="trainchart-chart-") as folder,
         tempfile.TemporaryDirectory(prefix="trainchart-values-") as values,
     ):
-        for name, content in upgrade.files.items():
-            path = Path(folder, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+        _write_chart(Path(folder), upgrade.files)
         argv = ["upgrade", upgrade.release, folder, f"--namespace={upgrade.namespace}"]
         argv += ["--reuse-values"] if upgrade.values is None else _write_values(Path(values), upgrade.values)
         argv += [f"--kube-context={upgrade.context}"] if upgrade.context else []
         argv += [f"--description={upgrade.description}"] if upgrade.description else []
         # Texts: an id such as 20261121 must not become a number.
         yield argv + [f"--set-string={key}={value}" for key, value in upgrade.sets.items()]
+
+
+def _write_chart(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, content in files.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        except (OSError, ValueError) as error:
+            # As of a full disk, or a record of Helm in which one file is the folder of another.
+            raise ToolError(f"cannot write the file {name!r:.200} of the chart: {error!s:.200}") from error
 
 
 def _write_values(folder: Path, values: Mapping[str, Any]) -> list[str]:
