@@ -602,6 +602,14 @@ def test_shapes_stay_in_an_error_that_is_cut(words):
     assert "expected shape [32,10] but another member in the group expected shape [32,9]" in kept
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("piece", ["error", "1", "error 1.", "1 root error"])
+def test_long_lines_of_one_word_take_no_time(piece):
+    text = "\n".join([f" {piece * (16_000 // len(piece))}!"] * 20)
+    assert diagnose(1, None, text)[0] == "program-exit"
+    assert diagnose(1, None, f"{HEAD}KeyError: {text}")[0] == "program-error"
+
+
 @pytest.mark.timeout(60)
 def test_a_line_of_a_megabyte_is_searched_once():
     _, error = diagnose(1, None, HEAD + "ValueError: " + "a." * 700_000)

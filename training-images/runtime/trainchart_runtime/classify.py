@@ -153,7 +153,8 @@ _COMPLAINT = re.compile(
 _HARMLESS = re.compile(r"^(W\d{4} |.*: W )|\bWARN(ING)?\b|^warning\b|Warning: |\b(INFO|DEBUG)\b|Unable to register cu")
 """Lines of a lower level, and those about CUDA libraries that TensorFlow prints at each start."""
 _MEASURE = re.compile(
-    r"(?<=[\s(,])\w*error\w*(\s*[:=]\s*[-+]?\d[\d.]*|\s+[-+]?\d+\.\d+)(e[-+]?\d+)?(?=[\s,;)\]}]|$)"
+    r"(?<=[\s(,])\w{0,60}error\w{0,60}(\s{0,9}[:=]\s{0,9}[-+]?\d[\d.]{0,30}|\s{1,9}[-+]?\d{1,30}\.\d{1,30})"
+    r"(e[-+]?\d{1,9})?(?=[\s,;)\]}]|$)"
     r"|\b(0|no) (error|fail|exception)\w*",
     re.IGNORECASE,
 )

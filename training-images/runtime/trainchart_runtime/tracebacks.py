@@ -17,7 +17,7 @@ _SYNTAX = re.compile(r"^(SyntaxError|IndentationError|TabError): ")
 _PLACE = re.compile(r'^\s*(?:\| )?File "([^"]+)", line (\d+)$')
 _VAGUE = "Graph execution error:"
 """TensorFlow's exceptions begin so, whatever went wrong: the reason stands below where in the graph it happened."""
-_HEADING = re.compile(r"\bFrom /job:\S+:$|\d+ root error\(s\) found\.$")
+_HEADING = re.compile(r"\bFrom /job:\S+:$|\d{1,6} root error\(s\) found\.$")
 """An error in another task, or several: the reason stands in the next line."""
 _TRACED = ": in user code:"
 """The exception inside a tf.function or a step of Keras stands below, indented, behind the places that led to it."""
