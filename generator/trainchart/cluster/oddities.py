@@ -22,6 +22,7 @@ from trainchart.cluster.snapshot import (
     owner_uid,
     section,
 )
+from trainchart.reports.evictions import advise_on_eviction
 from trainchart.reports.hints import fill_in
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import FROM_RECORD, Report
@@ -154,7 +155,8 @@ def _find_repeated_losses(report: Report, *, is_scaled: bool) -> Iterator[str]:
             else "the last reason was"
         )
         name = labels.get(pod, pod)
-        advice = fill_in(_HINTS.get(cause, CAUSES[cause].hint), report.address, pod, last.node)
+        hint = advise_on_eviction(last.error) if cause == EVICTED.name else CAUSES[cause].hint
+        advice = fill_in(_HINTS.get(cause, hint), report.address, pod, last.node)
         words = "" if cause in advised else f". {advice}"
         advised.add(cause)
         yield (

@@ -38,6 +38,8 @@ def list_volumes(report: Report, seen: Snapshot) -> list[str]:
 def find_placements(report: Report, seen: Snapshot) -> Iterator[str]:
     """Yield which pods wait for nodes that are closed or gone, or from which alone their volumes can be reached."""
     messages = {each.subject: each.message for each in report.problems if each.cause in _WAITS}
+    confined: dict[str, list[str]] = {}
+    """What closes the only nodes of some pods, and the names of these pods."""
     for pod in find_homeless(report, seen):
         message = messages[name_of(pod) if name_of(pod) in messages else owner_of(pod)]
         is_tied = any(words in message for words in _ELSEWHERE) and bool(find_claims(pod))
@@ -51,11 +53,12 @@ def find_placements(report: Report, seen: Snapshot) -> Iterator[str]:
         if fitting and len(closed) == len(fitting):
             ties = list_names(_list_ties(pod, volumes))
             only = f"can run only on {list_names(list(closed))} ({ties})" if ties else "cannot run on any node now"
-            yield f"{name_of(pod)} {only}: {list_names(list(closed.values()))}"
+            confined.setdefault(f"{only}: {list_names(list(closed.values()))}", []).append(name_of(pod))
         elif is_tied and volumes and not fitting:
             yield _describe_absence(pod, volumes)
         elif is_tied:
             yield _describe_tie(pod, message, [name_of(node) for node in fitting], closed)
+    yield from (f"{list_names(names)} {words}" for words, names in confined.items())
 
 
 def _describe_tie(pod: Object, message: str, nodes: Sequence[str] = (), closed: dict[str, str] | None = None) -> str:

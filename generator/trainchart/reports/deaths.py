@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
+from trainchart.reports.evictions import advise_on_eviction, is_overrun
 from trainchart.reports.hints import fill_in
 from trainchart.reports.report import TERMINATING, Report
 from trainchart.reports.text import describe_seconds, describe_time
@@ -110,9 +111,10 @@ def advise_repeated(report: Report) -> str:
 def _advise_overrun(report: Report) -> str:
     """Return what to do where the last pod that died was evicted for exceeding its own limit, as it will be again."""
     newest = max(report.incidents, key=lambda each: each.at, default=None)
-    if newest is None or newest.cause != EVICTED.name or "exceed" not in newest.error:
+    if newest is None or newest.cause != EVICTED.name or not is_overrun(newest.error):
         return ""
-    return fill_in(EVICTED.hint, report.address, newest.pod, newest.node)
+    hint = fill_in(advise_on_eviction(newest.error), report.address, newest.pod, newest.node)
+    return "" if any(hint in remark for remark in report.remarks) else hint
 
 
 def _stays(incident: Incident, report: Report) -> bool:

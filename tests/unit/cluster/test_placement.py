@@ -96,6 +96,23 @@ def test_closed_nodes_that_a_selector_asks_for_are_named() -> None:
     assert not find_remarks(message, *nodes, volume=volume)
 
 
+def test_pods_that_wait_for_the_same_nodes_are_named_once() -> None:
+    waits = {}
+    for task in ("worker-0", "worker-1"):
+        pod = make_pod(task, node="", conditions=[unschedulable("0/2 nodes are available: 1 were unschedulable.")])
+        pod["spec"]["nodeSelector"] = {"pool": "a100"}
+        waits[task.replace("-", "_")] = pod
+    seen = Snapshot(
+        now=NOW,
+        sets=tuple(make_sets()),
+        pods=tuple(make_pods(**waits)),
+        nodes=(make_node("node1", unschedulable=True), make_node("node2")),
+    )
+    remarks = diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen).remarks
+    words = "can run only on node1 (nodeSelector pool=a100): node1 is cordoned (kubectl uncordon node1)"
+    assert [each for each in remarks if words in each] == [f"exp1-mnist-worker-0, {POD} {words}"]
+
+
 def test_some_closed_nodes_are_named_beside_those_without_room() -> None:
     nodes = make_node("node1", unschedulable=True), make_node("node2")
     (remark,) = find_remarks(FULL, *nodes, volume=make_volume("node1", "node2"))
