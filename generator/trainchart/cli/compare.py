@@ -22,7 +22,7 @@ Examples:
 
   trainchart compare exp-7 exp-8 -n team-a            releases of a cluster
 
-  trainchart compare mnist-1 mnist-2 --all            equal settings, too
+  trainchart compare mnist-1 mnist-2 --all            also the settings that are the same
 
   trainchart compare mnist-1 mnist-2 --format json    every row
 """

@@ -132,7 +132,7 @@ def _require_target(namespace: str, context: str, release: str, sets: Sequence[s
     given = " ".join(f"{option} {value}" for option, value in named if value)
     if given:
         raise UsageError(
-            f"{given}: without a target, doctor examines this machine, and no cluster",
+            f"{given}: without a target, doctor examines this machine, not a cluster",
             hint=f"name the model or chart to install, as in: trainchart doctor mnist {given}",
         )
 

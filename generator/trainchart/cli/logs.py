@@ -13,13 +13,13 @@ from trainchart.cli.output import Format, FormatOption, dump_json, print_line, p
 _EXAMPLES = """
 Examples:
 
-  trainchart logs                                  everything of the last run
+  trainchart logs                                  all lines of the last run
 
   trainchart logs mnist-3 --role worker --tail 50
 
   trainchart logs mnist-3 --since-failure          what led to the first failure, and what followed
 
-  trainchart logs exp-7 -n team-a                  a release on a cluster, also after its end
+  trainchart logs exp-7 -n team-a                  a release on a cluster, even after it has ended
 """
 
 

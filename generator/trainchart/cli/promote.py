@@ -68,7 +68,7 @@ def _promote(
     ] = None,
     step: Annotated[
         int | None,
-        typer.Option("--step", help="Refuse the export unless it is of this step.", min=0, show_default=False),
+        typer.Option("--step", help="Refuse the export unless it is from this step.", min=0, show_default=False),
     ] = None,
     version: Annotated[
         int | None,
