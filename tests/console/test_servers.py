@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import time
@@ -13,6 +14,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.console.conftest import Opened, Tab
+from tests.small_cluster import cluster_objects
 from tests.small_cluster.cluster_objects import (
     NAMESPACE,
     make_job,
@@ -26,6 +28,7 @@ from tests.small_cluster.small_api import SmallApi
 from tests.support.command_line import call
 from tests.support.console_reports import HOSTILE
 from tests.support.model_server_objects import CLAIM, HASH, make_deployment, make_promotion
+from trainchart_runtime import causes
 
 FAMILY = Path(__file__).parents[2] / "chart-templates" / "model-server"
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
@@ -39,6 +42,21 @@ BACK = {
     "promotedAt": "2026-11-28T20:05:00Z",
     "why": "0.04 of the requests failed",
 }
+SUCCESS: dict[str, Any] = {
+    "pod": "exp1-mnist-chief-0",
+    "node": "node1",
+    "exitCode": 0,
+    "error": "",
+    "step": 300,
+    "metrics": {"accuracy": 0.93},
+    "lines": ["final accuracy 0.93 at step 300"],
+}
+LINES = (
+    ("chief-0", "final accuracy 0.93 at step 300"),
+    ("worker-0", "joined the training at step 0"),
+    ("worker-1", "joined the training at step 0"),
+    ("ps-0", "listening at 0.0.0.0:2222"),
+)
 NOW = make_promotion(300, at="2026-11-28T19:40:00Z", rolledBack=BACK)
 
 
@@ -59,12 +77,13 @@ def servers(api: SmallApi, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
     earlier = make_promotion(250, at="2026-11-27T09:15:00Z")
     failed = make_promotion(350, "exp2", "bob", at="2026-11-28T20:05:00Z")
-    verdict = make_verdict("Succeeded")
+    verdict = make_verdict("Succeeded", causes.SUCCEEDED, **SUCCESS)
+    logs = json.dumps({f"exp1-mnist-{label}": {"at": cluster_objects.NOW, "lines": [line]} for label, line in LINES})
     api.objects |= {
         "statefulsets": make_sets(0),
         "pods": [],
         "jobs": [make_job("Complete")],
-        "configmaps": [make_record(make_state("Succeeded", verdict=verdict))],
+        "configmaps": [make_record(make_state("Succeeded", verdict=verdict), logs=logs)],
         "deployments": [
             make_deployment(promotion=NOW, wanted=9),
             make_deployment("digits-canary", **CANARY),
