@@ -266,7 +266,7 @@ def test_a_controller_without_its_job_restores_no_record(api, start, run_to_phas
     api.job_uid = ""
     api.put_state(text)
     assert old.wait() == 0
-    assert "this controller's Job is gone, so it has nothing left to do" in old.log
+    assert "this controller's Job is gone, so the controller has nothing left to do" in old.log
     assert not api.state()
 
 

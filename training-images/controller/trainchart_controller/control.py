@@ -125,7 +125,7 @@ class Controller:
                 self._departed.clear()
                 continue
             except JobGone as err:
-                print_line(f"{err}, so it has nothing left to do")
+                print_line(f"{err}, so the controller has nothing left to do")
                 return 0
             except (ApiError, StateError) as err:
                 if self._is_refused_for_good(err):
