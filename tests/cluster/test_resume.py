@@ -65,7 +65,7 @@ def test_a_rerun_goes_back_to_a_step_and_keeps_the_rest(second: Release) -> None
     wait_for_phase(second, "Starting", "Running", "Finishing")
     wait_for_phase(second, "Succeeded", deadline_seconds=SECONDS)
     log = trainchart(second, "logs", "exp2")
-    assert "moved the checkpoints of step 80, by an earlier run, to /checkpoints/earlier/1" in log
+    assert "moved the checkpoints of step 80, written by an earlier run, to /checkpoints/earlier/1" in log
     assert "restored step 60 from /checkpoints/ckpt-60" in log
     # The values of before would begin the first run again.
     with pytest.raises(CommandFailed, match="the values do not set it, so they would end run "):
@@ -102,6 +102,6 @@ def test_what_stays_of_a_release_is_its_kept_claim(admin: Access, first: Release
     again.install()
     wait_for_phase(again, "Succeeded", deadline_seconds=SECONDS)
     log = trainchart(again, "logs", "exp1")
-    assert "moved the checkpoints of step 60, by an earlier run, to /checkpoints/earlier/1" in log
+    assert "moved the checkpoints of step 60, written by an earlier run, to /checkpoints/earlier/1" in log
     assert "restored step 40 from /checkpoints/ckpt-40" in log
     again.uninstall()

@@ -92,17 +92,19 @@ def _command(name: str, command: Any) -> Iterator[str]:
     yield from (f"## trainchart {name}", "", f"`trainchart {name} {usage} [OPTIONS]`".replace("  ", " "), "")
     prose, _, example = (command.help or "").partition("Example:")
     yield from (paragraph.replace("\n", " ").strip() + "\n" for paragraph in prose.strip().split("\n\n"))
-    yield from ("| argument or option | default | meaning |", "|---|---|---|")
-    for parameter in [*arguments, *options]:
-        if "--help" not in parameter.opts:
-            options = [*sorted(parameter.opts, key=len, reverse=True), *parameter.secondary_opts]
-            names = " ".join(f"`{option}`" for option in options)
-            shown = f"`{parameter.name.upper()}`" if parameter in arguments else names
-            yield f"| {shown} | {_option_default(parameter)} | {_cell(parameter.help or '')} |"
-    yield ""
+    described = [parameter for parameter in [*arguments, *options] if "--help" not in parameter.opts]
+    if described:
+        rows = (_option_row(parameter, parameter in arguments) for parameter in described)
+        yield from ("| argument or option | default | meaning |", "|---|---|---|", *rows, "")
     examples = [" ".join(example.partition(", then")[0].split())] if example else []
     examples += [line.strip() for line in (command.epilog or "").splitlines() if line.startswith("  ")]
     yield from ("```console", *(f"$ {_bare(line)}" for line in examples), "```", "")
+
+
+def _option_row(parameter: Any, is_argument: bool) -> str:
+    options = [*sorted(parameter.opts, key=len, reverse=True), *parameter.secondary_opts]
+    shown = parameter.name.upper() if is_argument else "` `".join(options)
+    return f"| `{shown}` | {_option_default(parameter)} | {_cell(parameter.help or '')} |"
 
 
 def _bare(example: str) -> str:

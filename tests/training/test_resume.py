@@ -60,7 +60,7 @@ def test_a_new_run_starts_over_and_keeps_the_earlier_one(mine: Trainer, caplog: 
     assert mine.steps() == [40, 20, 0]
     aside = mine.folder / "earlier" / "1"
     assert {path.name: path.read_bytes() for path in aside.glob("ckpt-*")} == before
-    assert f"moved the checkpoints of steps 20 to 60, by an earlier run, to {aside}" in caplog.text
+    assert f"moved the checkpoints of steps 20 to 60, written by an earlier run, to {aside}" in caplog.text
     # Measured again, although the earlier run has measured checkpoints of these steps.
     assert list(json.loads((mine.folder / "evaluations.json").read_text())) == ["40"]
     assert list(json.loads((aside / "evaluations.json").read_text())) == ["60"]

@@ -67,7 +67,7 @@ def check(
         bool,
         typer.Option(
             "--install",
-            help="Then install each test of the families on a cluster, in its own new namespace; upgrade it to each "
+            help="Also install each test of the families on a cluster, in its own new namespace; upgrade it to each "
             "set of values in ci/, run helm test, and remove it with its namespace.",
         ),
     ] = False,
@@ -197,7 +197,7 @@ def update(
 
 @group.command("vendor")
 def vendor(plain_http: PlainHttpOption = False, format_: FormatOption = Format.text) -> None:
-    """Copy the locked packs of repositories into vendor/packs, to commit them and use them without a network.
+    """Copy the packs that packs.lock.yaml names into vendor/packs, to commit them and use them without a network.
 
     Example: trainchart pack vendor
     """

@@ -17,7 +17,8 @@ _ELSEWHERE = ("didn't match PersistentVolume's node affinity", "volume node affi
 """How the scheduler says that a node cannot reach a volume."""
 _CLOSED = ("were unschedulable", "had untolerated taint")
 _SEE_NODES = (
-    "kubectl get nodes shows which is cordoned (kubectl uncordon NODE) or not ready, kubectl describe node its taints"
+    "kubectl get nodes shows which is cordoned (kubectl uncordon NODE) or not ready, and kubectl describe node shows "
+    "its taints"
 )
 _ADVICE = "free what the pod needs there, or move the data; room on other nodes does not help"
 

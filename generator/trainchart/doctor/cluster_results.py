@@ -91,6 +91,6 @@ def _advise(reasons: str) -> str:
     if not hints or any(words in reasons for words in _LACKS):
         hints.append(
             "request less, add nodes, or free some: trainchart list -A shows which runs hold GPUs, and kubectl "
-            "describe nodes what else runs there"
+            "describe nodes shows what else runs there"
         )
     return "; ".join(hints)

@@ -11,17 +11,17 @@ UNSCHEDULABLE = Cause(
     "unschedulable",
     "No node of the cluster has room for the pod.",
     "The message names the resource that is short. Request less, add nodes, or free some: trainchart list -A shows "
-    "which runs hold GPUs, and kubectl describe nodes what else uses the nodes.",
+    "which runs hold GPUs, and kubectl describe nodes shows what else uses the nodes.",
     RESTART_WAITED_FOR,
 )
 NO_NODE_MATCHES = Cause(
     "no-node-matches",
     "No node satisfies the pod's scheduling constraints.",
     "kubectl get pod POD -o yaml shows its nodeSelector, affinity, tolerations and topologySpreadConstraints; kubectl "
-    "get nodes --show-labels shows the labels of the nodes, and kubectl describe nodes their taints. Constraints that "
-    "are not in the values were added by a policy, a webhook or a default of the namespace. Unschedulable nodes are "
-    "cordoned (kubectl uncordon NODE); a taint repels pods that do not tolerate it; a volume that only one node can "
-    "reach ties the pod to that node (kubectl describe pv).",
+    "get nodes --show-labels shows the labels of the nodes, and kubectl describe nodes shows their taints. Constraints "
+    "that are not in the values were added by a policy, a webhook or a default of the namespace. Unschedulable nodes "
+    "are cordoned (kubectl uncordon NODE); a taint repels pods that do not tolerate it; a volume that only one node "
+    "can reach ties the pod to that node (kubectl describe pv).",
     RESTART_WAITED_FOR,
 )
 PLACEMENT_RULES = Cause(
@@ -44,8 +44,8 @@ SCHEDULING_GATED = Cause(
 QUEUED = Cause(
     "queued",
     "The run waits in its queue until there is quota for all of its pods.",
-    "Wait, or free some quota: trainchart list -A shows which runs hold GPUs, and trainchart status how many runs are "
-    "ahead of it, if your account may see that. run.queuePriorityClass moves it forward.",
+    "Wait, or free some quota: trainchart list -A shows which runs hold GPUs, and trainchart status shows how many "
+    "runs are ahead of this one, if your account may see that. run.queuePriorityClass moves it forward.",
     RESTART_QUEUED,
 )
 QUEUE_CLOSED = Cause(
@@ -100,9 +100,9 @@ MOUNT_UNSUPPORTED = Cause(
 STORAGE_DRIVER_MISSING = Cause(
     "storage-driver-missing",
     "The storage driver (CSI) of a volume does not answer, or is not installed on the pod's node.",
-    "The message names the driver. kubectl get csidrivers lists those of the cluster, kubectl get csinode NODE -o yaml "
-    "those of the node: have the cluster's administrators install or restart the driver there. The claim is not at "
-    "fault; a StorageClass with another driver only helps new claims.",
+    "The message names the driver. kubectl get csidrivers lists those of the cluster, and kubectl get csinode NODE -o "
+    "yaml shows those of the node: have the cluster's administrators install or restart the driver there. The claim is "
+    "not at fault; a StorageClass with another driver only helps new claims.",
     RESTART_WAITED_FOR,
 )
 NODE_FILE_MISSING = Cause(

@@ -82,7 +82,7 @@ def _guard(training: Training, settings: Hyperparameters, place: Place) -> int:
         log.error("error: %s: %s", place, error)
         return EXIT_BAD_SETTINGS
     except PeerLost as error:
-        log.error("%s cannot continue and starts over: %s", place, error)
+        log.error("%s cannot continue and has to be started again: %s", place, error)
         return EXIT_PEER_LOST
     except TrainingError as error:
         if error.__cause__ is not None:

@@ -183,7 +183,7 @@ RULES = (
     ),
     Rule(
         "volume-types",
-        "Kubernetes no longer has the in-tree volume drivers; a pod that needs one never starts.",
+        "Kubernetes has removed many volume types; a pod that uses one of them never starts.",
         check_volume_types,
         "https://kubernetes.io/docs/concepts/storage/volumes/",
     ),

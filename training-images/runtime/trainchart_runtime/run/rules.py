@@ -126,7 +126,7 @@ def _begin(plan: RunPlan, seen: Observation, earlier: Optional[RunState]) -> Run
     is_stopped = bool(seen.sets) and not any(view.replicas for view in seen.sets.values())
     if is_stopped and plan.desired_state == DESIRED_RUNNING:
         # A new StatefulSet without replicas gets 1: only a controller has set it to 0.
-        lost = "the record of this run was deleted, but its pods were stopped: nothing is started; set another run.id"
+        lost = "the record of this run was deleted after its pods were stopped: nothing is started; set another run.id"
         return enter_phase(state, STATE_LOST, seen.now, lost)
     return enter_phase(state, first, seen.now, f"a new run, in queue {plan.queue}" if plan.queue else "a new run")
 

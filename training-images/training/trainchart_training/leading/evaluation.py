@@ -112,7 +112,7 @@ class EvaluationBook:
                 return {int(step): {name: float(value) for name, value in each.items()} for step, each in results}
         except (ValueError, TypeError, AttributeError) as error:
             # Like a damaged checkpoint: no reason to give up, and what is lost can be measured again.
-            log.warning("%s is damaged and is started again: %s", self._path, error)
+            log.warning("%s is damaged and is rewritten: %s", self._path, error)
             return {}
 
     def add(self, step: int, metrics: Mapping[str, float]) -> None:

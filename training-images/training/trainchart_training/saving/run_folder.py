@@ -141,7 +141,7 @@ class RunFolder:
                 tf.io.gfile.copy(f"{self._folder}/{name}", f"{target}/{name}", overwrite=True)
         steps = self._checkpoints.move(after, target)
         named = f"step {steps[0]}" if len(steps) == 1 else f"steps {steps[-1]} to {steps[0]}"
-        log.info("moved the checkpoints of %s, by an earlier run, to %s", named, target)
+        log.info("moved the checkpoints of %s, written by an earlier run, to %s", named, target)
 
     def _find_target(self, number: int) -> str:
         """Return a folder that no other beginning has used: `number`, or the next; after a stop, the one begun with."""
