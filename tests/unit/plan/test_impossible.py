@@ -50,6 +50,8 @@ def test_every_strategy_is_planned_with_its_roles(resolved: Resolve, spec: str, 
         ("memory: 8Gi", "memory: 8Gi, env: {A-B: x}", 10, "not a valid name of an environment variable"),
         ("memory: 8Gi", "memory: 8Gi, env: {AB: [x]}", 10, "neither a string nor a valueFrom"),
         ("memory: 8Gi", "memory: 8Gi, env: {AB: {secret: x}}", 10, "neither a string nor a valueFrom"),
+        ("memory: 8Gi", "memory: 8Gi, env: {AB: [valueFrom]}", 10, "neither a string nor a valueFrom"),
+        ("memory: 8Gi", "memory: 8Gi, env: {AB: {valueFrom: {}, b: 1}}", 10, "neither a string nor a valueFrom"),
         ("memory: 8Gi", "memory: 8Gi, resources: {limits: {cpu: 2}}", 10, "cpu has its own keys"),
         ("memory: 8Gi", "memory: 8Gi, resources: {requests: {memory: 1Gi}}", 10, "memory has its own keys"),
         (
