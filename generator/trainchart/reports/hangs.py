@@ -46,6 +46,8 @@ class _Wait(NamedTuple):
     """Whether this is never a pause for evaluating or saving, and comes back after a restart."""
 
 
+_THREADS = r"queues?\.py|connection\.py|synchronize\.py|threading\.py|multiprocessing/"
+_OTHER_THREADS = re.compile(r"; another thread is in [^;]*")
 _WAITS = (
     _Wait(
         r"_shutdown: its main",
@@ -78,7 +80,7 @@ _WAITS = (
         "read, both wait: read the output while the process runs (Popen.communicate)",
     ),
     _Wait(
-        r"socket\.py|ssl\.py|http/client\.py|urllib|requests/",
+        r"(?<!\baccept \()socket\.py|ssl\.py|http/client\.py|urllib|requests/",
         "it waits for an answer over the network: give the call a timeout",
     ),
     _Wait(
@@ -88,8 +90,13 @@ _WAITS = (
         'multiprocessing.get_context("spawn").Pool()',
     ),
     _Wait(
-        r"queues?\.py|connection\.py|synchronize\.py|threading\.py|multiprocessing/",
+        _THREADS,
         "it waits for another of its threads or processes, which has ended or is waiting, too",
+    ),
+    _Wait(
+        r"^[^()]+ \((?!tensorflow/)[^()]+\.py:\d+\)$",
+        "it waits in the line of its own code that the list below names: look at what that line waits for, such as a "
+        "file or a lock that an earlier pod has left behind",
     ),
 )
 _IDLE = "{} printed nothing, made no step and used hardly any CPU time for minutes:"
@@ -246,8 +253,14 @@ def _read_controller(key: TrainingKey) -> str:
 def _find_wait(report: Report) -> _Wait | None:
     """Return what the program waits for that the others wait for; if there is none, what the first waits for."""
     suspects, places = _find_suspects(report), {each.label: each.text for each in report.waits}
-    chosen = [places[label] for label in suspects or places if label in places]
+    chosen = [_find_place(places[label]) for label in suspects or places if label in places]
     return next((wait for wait in _WAITS for place in chosen if re.search(wait.place, place)), None)
+
+
+def _find_place(words: str) -> str:
+    """Return where a program waits, without its other threads unless its main one waits for them."""
+    main = _OTHER_THREADS.sub("", words)
+    return words if re.search(_THREADS, main) else main
 
 
 def _describe_wait(report: Report, wait: _Wait | None) -> str:
