@@ -20,6 +20,7 @@ from trainchart.cluster.checkpoint_folders import (
     may_share_folder,
     sort_by_folder,
 )
+from trainchart.cluster.config_keys import describe_keys, lacks_key
 from trainchart.cluster.controller_rights import find_account, find_missing_rights
 from trainchart.cluster.diagnosis import diagnose, list_unknown
 from trainchart.cluster.evictors import find_evictors, list_evicted
@@ -49,7 +50,7 @@ from trainchart.cluster.pod_deleters import find_deleters, loses_pods
 from trainchart.cluster.policies import explain_by_policies, needs_policies
 from trainchart.cluster.resource_users import find_hopeless_quotas, find_node_users, find_quota_users, lacks_nodes
 from trainchart.cluster.running_logs import describe_dead_threads, describe_lone_tasks, describe_short_data
-from trainchart.cluster.snapshot import Snapshot, Unreadable, listed
+from trainchart.cluster.snapshot import Object, Snapshot, Unreadable, listed
 from trainchart.cluster.storage_folders import find_storage, list_volumes_of
 from trainchart.cluster.upgrades import describe_unread_upgrade, find_upgrades
 from trainchart.reports.report import Report
@@ -186,12 +187,15 @@ def _add_changes(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
     maps = read_config_maps(api, namespace, list_config_maps(listed(seen.sets))[:_CONFIG_MAPS_READ])
     began = _find_begin(report)
     changes = [*report.outside_changes, *find_config_changes("ConfigMap", maps, began, release)]
-    if report.is_refused_access:
+    secrets: tuple[Object, ...] = ()
+    if report.is_refused_access or lacks_key(report):
         secrets = read_secrets(api, namespace, list_secrets(listed(seen.sets))[:_CONFIG_MAPS_READ])
         changes += find_config_changes("Secret", secrets, began, release)
     for kind, objects in {"Job": seen.jobs, **read_network_objects(api, namespace, release)}.items():
         changes += find_object_changes(kind, listed(objects), began, release)
-    return replace(report, outside_changes=tuple(sorted(changes, key=lambda change: change.at)))
+    keys = describe_keys(report, {"Secret": secrets, "ConfigMap": maps})
+    by_time = tuple(sorted(changes, key=lambda change: change.at))
+    return replace(report, outside_changes=by_time, remarks=(*keys, *report.remarks))
 
 
 def _add_upgrades(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:

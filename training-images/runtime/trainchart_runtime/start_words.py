@@ -6,7 +6,7 @@ Data, and the patterns that pick from it; pod_problems.py asks for a container t
 from __future__ import annotations
 
 import re
-from typing import Mapping, Sequence, Tuple
+from typing import Mapping, Optional, Sequence, Tuple
 
 from trainchart_runtime import causes, pod_causes
 from trainchart_runtime.cause import Cause
@@ -50,6 +50,12 @@ _KINDS: Mapping[str, str] = {
 _NO_OBJECT = re.compile(r'\b(secret|configmap|serviceaccount) "([^"]+)" not found')
 _NO_KEY = re.compile(r"couldn't find key (\S+) in (Secret|ConfigMap) (?:[^/\s]+/)?(\S+)")
 _NO_KEY_OF_VOLUME = re.compile(r"references non-existent (secret|config) key: (\S+)")
+
+
+def find_keyless(message: str) -> Optional[Tuple[str, str]]:
+    """Return kind and name of the Secret or ConfigMap that lacks a key, in a kubelet's words; None without one."""
+    found = _NO_KEY.search(message)
+    return (found[2], found[3]) if found else None
 
 
 def name_sentence(cause: str, message: str) -> str:

@@ -1,0 +1,33 @@
+"""Which keys a Secret or ConfigMap has that lacks the one that a pod refers to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.small_cluster.cluster_objects import NAMESPACE, NOW
+from trainchart.cluster.config_keys import describe_keys, lacks_key
+from trainchart.reports.report import Report, ReportedProblem, TrainingKey
+
+
+def make_report(message: str) -> Report:
+    problems = tuple(ReportedProblem(f"exp1-mnist-worker-{task}", "config-missing", message) for task in (0, 1))
+    return Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Pending", "record", problems=problems)
+
+
+@pytest.mark.parametrize(
+    ("message", "found", "words"),
+    [
+        ("couldn't find key a in Secret team-a/keys", {"data": {"hub": "c2VjcmV0", "aKey": ""}}, "has only: aKey, hub"),
+        ("couldn't find key a in Secret team-a/keys", {}, "has no keys"),
+        ("couldn't find key a in Secret team-a/others", {"data": {"hub": ""}}, ""),
+        ("couldn't find key a in ConfigMap team-a/keys", {"data": {"hub": ""}}, ""),
+        ('secret "keys" not found', {"data": {"hub": ""}}, ""),
+    ],
+)
+def test_the_keys_that_are_there_are_named_once(message: str, found: dict[str, Any], words: str) -> None:
+    secrets = ({"metadata": {"name": "keys"}, **found},)
+    told = list(describe_keys(make_report(message), {"Secret": secrets}))
+    assert told == [f"Secret keys {words}"] * bool(words)
+    assert lacks_key(make_report(message)) == ("find key" in message)
