@@ -93,7 +93,7 @@ def diagnose(key: TrainingKey, seen: Snapshot) -> Report:
         # A record that says how the run before has ended says nothing about this one.
         report = Report(key=key, now=seen.now, phase=STARTING, source=FROM_RECORD, run_id=_run_id(sets))
     elif record.state is not None:
-        report = _from_record(key, seen.now, record.state)
+        report = _from_record(key, seen.now, record.state, [pod.started for pod in pods])
     else:
         report = _from_pods(key, seen, sets, cluster, pods)
     return _complete(report, seen, record, sets, pods, controller)
@@ -130,7 +130,7 @@ def _find_controller(seen: Snapshot, record: Record, controller: Controller) -> 
     return controller if record.name else Controller(NO_CONTROLLER)
 
 
-def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
+def _from_record(key: TrainingKey, now: float, state: RunState, starts: Sequence[float]) -> Report:
     verdict, last = state.verdict or state.pending_verdict, state.progress
     progress = (
         Progress(last.step, last.examples_per_second, last.metrics, last.at, last.fruitless_restarts, last.before)
@@ -163,8 +163,8 @@ def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
         incidents=tuple(state.incidents),
         setbacks=tuple(state.setbacks),
         history=tuple(state.history),
-        seconds_per_step=find_pace(state),
-        slowdown=find_slowdown(state),
+        seconds_per_step=find_pace(state, starts),
+        slowdown=find_slowdown(state, starts),
     )
 
 
@@ -356,6 +356,7 @@ def _as_report(pod: TrainingPod, state: RunState | None) -> PodReport:
         gpus=pod.gpus,
         holds_gpus=pod.holds_gpus,
         placed=pod.placed,
+        started=pod.started,
         last_end=words,
         program_restarts=known.current if known and known.uid == view.uid else 0,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from trainchart.reports.report import Slowdown
@@ -26,15 +27,18 @@ class _Stretch(NamedTuple):
         return (self.ended - self.began) / self.steps
 
 
-def find_pace(state: RunState) -> float:
-    """Return the seconds that a step takes now, its share of pauses included; 0 where it is not known."""
-    stretches = _list_stretches(state)
+def find_pace(state: RunState, starts: Sequence[float] = ()) -> float:
+    """Return the seconds that a step takes now, its share of pauses included; 0 where it is not known.
+
+    `starts` are the Unix times at which its containers were started: until then, it waited.
+    """
+    stretches = _list_stretches(state, starts)
     return stretches[-1].pace if stretches else _find_average(state)
 
 
-def find_slowdown(state: RunState) -> Slowdown | None:
+def find_slowdown(state: RunState, starts: Sequence[float] = ()) -> Slowdown | None:
     """Return since when steps take far longer than usual; None where they do not, or for less than two minutes."""
-    stretches = _list_stretches(state)
+    stretches = _list_stretches(state, starts)
     # Not the best: a program may report a first step before it restores a later one.
     usual = sorted(each.pace for each in stretches)[1] if len(stretches) > 1 else 0.0
     slow = list(itertools.takewhile(lambda each: each.pace >= _SLOWER * usual, reversed(stretches)))
@@ -43,8 +47,8 @@ def find_slowdown(state: RunState) -> Slowdown | None:
     return Slowdown(slow[-1].began, usual)
 
 
-def _list_stretches(state: RunState) -> list[_Stretch]:
-    """Return the times in which it made steps without a death, each of a minute or more, the oldest first."""
+def _list_stretches(state: RunState, starts: Sequence[float]) -> list[_Stretch]:
+    """Return the times in which it made steps without a death or start, each of a minute or more, the oldest first."""
     points, last = [each for each in state.marks if each.at > 0], state.progress
     if points and last is not None and last.step is not None and last.at > points[-1].at:
         now = StepMark(last.at, last.step, name_program(last.uid, last.attempt))
@@ -52,12 +56,12 @@ def _list_stretches(state: RunState) -> list[_Stretch]:
         if now.program == points[-1].program:
             points = [*(points[:-1] if is_short and points[-2].program == now.program else points), now]
     # A program may begin again under the same name, and its peers wait until a task that died is back.
-    deaths = [each.at for each in state.incidents]
+    breaks = [*(each.at for each in state.incidents), *starts]
     return [
         _Stretch(earlier.at, later.at, later.step - earlier.step)
         for earlier, later in itertools.pairwise(points)
         if earlier.program == later.program and later.step > earlier.step and later.at - earlier.at >= MARK_SECONDS
-        if not any(earlier.at < at <= later.at for at in deaths)
+        if not any(earlier.at < at <= later.at for at in breaks)
     ]
 
 

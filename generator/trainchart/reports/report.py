@@ -47,7 +47,6 @@ NO_CONTROLLER = "none"
 STATEFUL_SET = "StatefulSet"
 UNKNOWN = "Unknown"
 """What would tell could not be read."""
-
 TERMINATING = "Terminating"
 """State of a pod that was deleted and is still there."""
 BACKING_OFF = "CrashLoopBackOff"
@@ -61,12 +60,11 @@ CLUSTER = "cluster"
 
 SILENT_SECONDS = 180.0
 """Without a step for so long, a run may hang: steps are recorded every 30 seconds."""
-
 _PAUSE_SECONDS = 90.0
 _PAUSE_STEPS = 20
 """A pause is longer than this, and than so many steps: steps are recorded every 30 seconds."""
 _FIRST_STEP_SECONDS = 60.0
-"""A run that has trained for so long may have made its first step, though many load and compile for longer."""
+"""What has trained for so long may have made its first step, though many load and compile for longer."""
 _START_SECONDS = 300.0
 """What reports no step may have made some by then."""
 _SAME_MOMENT_SECONDS = 60.0
@@ -180,6 +178,7 @@ class PodReport:
     gpus: Mapping[str, int]
     holds_gpus: bool
     placed: float = 0.0
+    started: float = 0.0
     last_end: str = ""
     program_restarts: int = 0
     """Starts of the program by its launcher after the first, without a restart of the container."""
@@ -306,8 +305,9 @@ class Report:
         # An end that is not recorded, and a run controller that does not act: then the record knows too little.
         is_known = all(pod.last_end != "succeeded" or pod.label in self.finished for pod in self.pods or ())
         is_acting = self.controller not in _IDLE_CONTROLLERS
+        is_loaded = all(self.now - pod.started >= _FIRST_STEP_SECONDS for pod in self.pods or ())
         is_running = self.phase == RUNNING and self.outcome is None and not self.waits_for_pods
-        return is_running and is_known and is_acting
+        return is_running and is_known and is_acting and is_loaded
 
     @property
     def waits_for_pods(self) -> bool:

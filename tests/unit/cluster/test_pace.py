@@ -66,6 +66,13 @@ def test_steps_that_are_as_long_as_usual_are_not_slow(state: RunState) -> None:
     assert find_slowdown(state) is None
 
 
+def test_the_time_before_a_start_is_not_slow() -> None:
+    state = run_at((70, 0.25), (70, 0.25), (700, 9), (63, 0.25))
+    assert find_slowdown(run_at((70, 0.25), (70, 0.25), (700, 9))) is not None
+    assert find_slowdown(run_at((70, 0.25), (70, 0.25), (700, 9)), [NOW - 50, NOW + 820]) is None
+    assert find_pace(state, [NOW + 820]) == pytest.approx(0.25)
+
+
 def test_marks_of_another_program_are_not_joined() -> None:
     first, second = run_at((70, 0.5), (70, 0.5)), run_at((70, 5), (70, 5), program="abc-2")
     later = [mark._replace(at=mark.at + 200) for mark in second.marks]

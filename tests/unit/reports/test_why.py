@@ -9,7 +9,16 @@ import pytest
 from tests.small_cluster.cluster_objects import NOW
 from trainchart.reports.local_causes import RUN_KILLED
 from trainchart.reports.log_line import LogLine
-from trainchart.reports.report import LOCAL, Progress, Report, ReportedProblem, RoleReport, Slowdown, TrainingKey
+from trainchart.reports.report import (
+    LOCAL,
+    PodReport,
+    Progress,
+    Report,
+    ReportedProblem,
+    RoleReport,
+    Slowdown,
+    TrainingKey,
+)
 from trainchart.reports.report_json import describe_report
 from trainchart.reports.settings import suggest_settings
 from trainchart.reports.text import describe_time, list_lines, setback_lines, status_lines
@@ -368,3 +377,15 @@ def test_upgrade_before_a_failure_is_to_be_undone_first() -> None:
     assert any(line.startswith(words) for line in why_lines(report))
     later = dataclasses.replace(report, upgrades=(dataclasses.replace(upgrade, newest=3),))
     assert "undo it" not in "\n".join(why_lines(later))
+
+
+@pytest.mark.parametrize(("age", "is_told"), [(0.0, True), (90.0, True), (59.0, False)])
+def test_pods_that_were_just_started_do_not_hang(age: float, *, is_told: bool) -> None:
+    started = NOW - age if age else 0.0
+    pod = PodReport(
+        "k9-first-chief-0", "chief-0", "chief", "Running", "node1", 0, NOW - 600, {}, False, started=started
+    )
+    progress = Progress(step=70, at=NOW - 480)
+    key = TrainingKey("team-a", "k9", "first")
+    report = Report(key, NOW, RUNNING, "record", progress=progress, pods=(pod,), seconds_per_step=0.25)
+    assert report.seems_to_hang == bool(report.step_pause) == is_told

@@ -382,8 +382,8 @@ def _find_newest(
 
 
 def _problem(cause: Cause, message: Any) -> Problem:
-    words = " ".join(str(message or "").split())
-    # The scheduler puts "not found" behind it, as for a claim that is gone.
+    # The scheduler puts "not found" behind what it says of a claim, also of one that is gone or being deleted.
+    words = " ".join(str(message or "").split()).replace(" not found. not found", " not found")
     deleted = DELETED_CLAIM.search(words) if cause is pod_causes.CLAIM_DELETED else None
     if deleted:
         words = f'claim "{deleted.group(1)}" is being deleted'
