@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from trainchart.cluster.snapshot import (
@@ -30,6 +30,8 @@ from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 
 _INSUFFICIENT = re.compile(r"Insufficient ([a-z0-9][\w./-]*\w)")
+_SAME_TIME_SECONDS = 60.0
+"""Pods of one installation are created within it."""
 _SHOWN = 4
 """Owners that are named for one resource, those with most first."""
 _GIBI = 2**30
@@ -106,18 +108,24 @@ def _exceeds_nodes(message: str, resource: str) -> bool:
 def _describe_users(report: Report, resource: str, pods: Objects) -> str:
     """Return who holds a resource, with the amounts, those with most first; "" where no pod that is seen does."""
     held: dict[str, Decimal] = defaultdict(Decimal)
-    since: dict[str, float] = {}
+    times: dict[str, list[float]] = defaultdict(list)
     for pod in listed(pods):
         amount = _count(pod, resource)
         if amount and not has_ended(pod):
             user = _name_user(report, pod)
             held[user] += amount
-            made = parse_time(section(pod, "metadata").get("creationTimestamp"))
-            since[user] = min(made, since.get(user, made))
+            times[user].append(parse_time(section(pod, "metadata").get("creationTimestamp")))
     users = sorted(held, key=lambda user: (-held[user], user))
-    parts = [f"{user} ({_show(resource, held[user])}, since {describe_time(since[user])})" for user in users[:_SHOWN]]
+    parts = [f"{user} ({_show(resource, held[user])}, {_word_since(times[user])})" for user in users[:_SHOWN]]
     more = [f"{len(users) - _SHOWN} others"] if len(users) > _SHOWN else []
     return list_names([*parts, *more])
+
+
+def _word_since(times: Sequence[float]) -> str:
+    """Return since when something is held, and when the last of it was taken if that was much later."""
+    first, last = min(times), max(times)
+    more = f", the last of it since {describe_time(last)}" if last - first > _SAME_TIME_SECONDS else ""
+    return f"since {describe_time(first)}{more}"
 
 
 def _count(pod: Object, resource: str) -> Decimal:

@@ -13,7 +13,7 @@ from trainchart.reports.report import Report, ReportedProblem
 from trainchart_runtime.causes import DISK_FULL
 from trainchart_runtime.cluster import CHIEF, EVALUATOR, PS, WORKER
 from trainchart_runtime.contract import NO_INODES
-from trainchart_runtime.pod_causes import UNSCHEDULABLE
+from trainchart_runtime.pod_causes import CLAIM_MISSING, NO_NODE_MATCHES, UNSCHEDULABLE
 from trainchart_runtime.run.state import Verdict
 
 _JOB = "Job "
@@ -29,8 +29,22 @@ _DELETE_FINISHED = "Delete finished pods and Jobs of the namespace, or have the 
 HELD_BY = "of the nodes is held by"
 """In a note that names who has what a pod waits for."""
 _FREE_SOME = (
-    "Stop one of those above (releases: trainchart stop; others: ask their owners), request less, or add nodes."
+    "Free some of what others hold (releases: trainchart stop; others: ask their owners), request less, or add nodes."
 )
+_OPEN_NODES = (
+    "Have one of the named nodes opened again, or change what ties the pods to them: nodeSelector, affinity, "
+    "tolerations, or the claims that they mount."
+)
+_CLOSED = (" can run only on ", " cannot run on any node now: ")
+"""In notes about pods whose only nodes are cordoned, tainted or not ready."""
+_EXISTING_CLAIM = (
+    "The chart does not create the claim {claim}: it was deleted, or existingClaim or extraVolumes name a wrong one. "
+    "kubectl get pv shows whether its volume still exists (Released); if so, first have an administrator keep it. "
+    "Then create the claim in the release's namespace, or correct its name."
+)
+_NAME_COMPARED = 20
+"""Characters: a chart cuts long names, and puts a checksum behind them."""
+_NO_CLAIM = re.compile(r'persistentvolumeclaims? "([a-z0-9][a-z0-9.-]*)" not found')
 _CONTAINER = re.compile(r"\bcontainer ([a-z0-9][a-z0-9-]*) ended with")
 _CLAIM = re.compile(r"\bclaim ([a-z0-9][a-z0-9.-]*):")
 
@@ -75,7 +89,22 @@ def choose_problem_hint(problems: Sequence[ReportedProblem], notes: Sequence[str
         return _DELETE_FINISHED
     if problems[0].cause == UNSCHEDULABLE.name and any(f" {HELD_BY} " in note for note in notes):
         return _FREE_SOME
+    if problems[0].cause == NO_NODE_MATCHES.name and any(words in note for words in _CLOSED for note in notes):
+        return _OPEN_NODES
+    if problems[0].cause == CLAIM_MISSING.name:
+        return _choose_claim_hint(problems[0])
     return problems[0].hint
+
+
+def _choose_claim_hint(problem: ReportedProblem) -> str:
+    """Return what to do about a claim that is gone: those of charts are named after the release, as pods are."""
+    found = _NO_CLAIM.search(problem.message)
+    begin = problem.subject.rsplit("-", 2)[0][:_NAME_COMPARED]
+    if found is None or problem.subject.startswith(_JOB):
+        return problem.hint
+    if found[1].startswith(begin):
+        return problem.hint.partition(" If existingClaim")[0]
+    return _EXISTING_CLAIM.format(claim=found[1])
 
 
 def _fill_pod(hint: str, subject: str) -> str:

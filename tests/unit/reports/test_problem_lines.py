@@ -158,7 +158,32 @@ def test_who_holds_the_nodes_is_not_advised_to_be_looked_up() -> None:
     plain = why_lines(report_of(waits))
     told = why_lines(report_of(waits, remarks=("nvidia.com/gpu of the nodes is held by release exp-b (2)",)))
     assert lines_with(plain, "trainchart list -A") and not lines_with(told, "trainchart list -A")
-    assert lines_with(told, "  next: Stop one of those above")
+    assert lines_with(told, "  next: Free some of what others hold")
+
+
+def test_closed_nodes_that_a_note_names_are_to_be_opened() -> None:
+    waits = ReportedProblem(WORKER, NO_NODE_MATCHES.name, "0/2 nodes are available: 1 node(s) were unschedulable.")
+    note = f"{WORKER} can run only on node2 (nodeSelector pool=a): node2 is cordoned (kubectl uncordon node2)"
+    assert lines_with(why_lines(report_of(waits)), "kubectl get nodes --show-labels")
+    told = why_lines(report_of(waits, remarks=(note,)))
+    assert lines_with(told, "  next: Have one of the named nodes opened again")
+    assert not lines_with(told, "kubectl get nodes --show-labels")
+
+
+@pytest.mark.parametrize(
+    ("claim", "words"),
+    [
+        ("exp1-mnist-checkpoints", "  next: If the chart created the claim, it was deleted"),
+        ("team-models", "  next: The chart does not create the claim team-models: it was deleted, or existingClaim"),
+    ],
+)
+def test_who_creates_a_missing_claim_decides_the_advice(claim: str, words: str) -> None:
+    message = f'0/2 nodes are available: persistentvolumeclaim "{claim}" not found'
+    (line,) = (
+        each for each in why_lines(report_of(ReportedProblem(WORKER, "claim-missing", message))) if words in each
+    )
+    assert ("recreates the claim, empty" in line) == (claim != "team-models")
+    assert "If existingClaim" not in line
 
 
 def test_node_of_several_pods_with_one_problem_is_named() -> None:

@@ -56,11 +56,11 @@ PEER_MISSING = Cause(
 SERVICE_UNREACHABLE = Cause(
     "service-unreachable",
     "Nothing answered at the address of a service or of another task that the program called.",
-    "Check which address the program calls, and whether the server there is running: a name may resolve to an old "
-    "address (hostAliases in the values, which override DNS; a variable in `env`). If it is running, a NetworkPolicy, "
-    "a firewall, a missing route or a failed kube-proxy on the node keeps this pod from reaching it. To reach a "
-    "server outside the cluster, the program may need a proxy in `env` (http_proxy, https_proxy). If it only downloads "
-    "a file, put the file into the image or a volume instead.",
+    "Check which address the program calls, and whether the server there is running: a Service without ready pods "
+    "refuses connections, and a name may resolve to an old address (hostAliases in the values, which override DNS; a "
+    "variable in `env`). If it is running, a NetworkPolicy, a firewall, a missing route or a failed kube-proxy on the "
+    "node keeps this pod from reaching it. To reach a server outside the cluster, the program may need a proxy in "
+    "`env` (http_proxy, https_proxy). If it only downloads a file, put the file into the image or a volume instead.",
     RESTART_IN_PLACE,
 )
 CERTIFICATE_REFUSED = Cause(

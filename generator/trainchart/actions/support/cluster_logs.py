@@ -32,6 +32,7 @@ from trainchart.reports.report import PodReport, Report
 from trainchart_runtime.contract import TRAINING_CONTAINER
 from trainchart_runtime.log_text import hide_credentials, is_lost_log, shorten
 from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.state import RUNNING
 
 _READERS = 8
 _LAST_LINES_OF = 16
@@ -111,8 +112,11 @@ def _read_kept(wanted: LogsFilter, seen: Snapshot, report: Report, note: Callabl
         ]
         if silent:
             verb = "has" if len(silent) == 1 else "have"
+            had_run = any(each.phase == RUNNING for each in report.history)
+            earlier = "; what pods of these names printed before is gone with them" if had_run else ""
             raise NotFound(
-                f"{list_names(silent)} of {report.key.release} {verb} no node yet, and so {verb} printed nothing",
+                f"{list_names(silent)} of {report.key.release} {verb} no node yet, and so {verb} printed "
+                f"nothing{earlier}",
                 hint=f"see: trainchart why {report.key.release} -n {report.key.namespace}",
             )
         raise NotFound(
