@@ -135,6 +135,8 @@ _STORES: Mapping[bytes, str] = {
 _JSON_MARKS = (b'"private_key"', b'"refresh_token"', b'"client_secret"', b'"kty"', b'"auths"', b'"Secret"', b'"key"')
 _REGISTRY_LOGINS = ("auth", "password", "identitytoken", "registrytoken")
 _KUBERNETES = "a Kubernetes Secret"
+_PRIVATE_KEY = "a private key"
+"""Of such names, a file may also hold a certificate or a public key."""
 _KUBERNETES_SECRET = re.compile(rb"(?m)^kind:[ \t]*[\"']?Secret\b")
 _DATA = rb"(?:data|stringData):[ \t]*(?:\{[ \t]*[^\s{}]|\r?\n(?:[ \t]*#.*\n)*[ \t]+[^\s:#]+:[ \t]*[^\s{])"
 _SECRET_DATA = re.compile(rb"(?m)^" + _DATA)
@@ -142,7 +144,10 @@ _LIST = re.compile(rb"(?m)^kind:[ \t]*[\"']?(?:Secret)?List\b")
 _LISTED_SECRET = re.compile(rb"(?m)^[ \t-]*+kind:[ \t]*[\"']?Secret\b")
 _LISTED_DATA = re.compile(rb"(?m)^[ \t-]*+" + _DATA)
 _DOCUMENT_END = re.compile(rb"(?m)^---")
-_PUBLIC_PEM = re.compile(rb"-----BEGIN (?:TRUSTED )?(?:CERTIFICATE|X509 CRL|(?:RSA )?PUBLIC KEY|(?:DH|EC) PARAMETERS)")
+_PUBLIC_PEM = re.compile(
+    rb"(?m)^-----BEGIN (?:TRUSTED )?(?:CERTIFICATE|X509 CRL|(?:RSA )?PUBLIC KEY|(?:DH|EC) PARAMETERS)-----[ \t]*\r?\n"
+    rb"[A-Za-z0-9+/=]{8}"
+)
 _ANY_PRIVATE_PEM = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY")
 
 
@@ -150,7 +155,7 @@ def find_secret(path: str, content: bytes) -> FoundSecret | None:
     """Return why the file at the relative `path` holds a password, a token or a key; None where nothing says so."""
     text = as_text(content)
     title = find_secret_name(path)
-    if title and not _is_public(text):
+    if title and not (title == _PRIVATE_KEY and _is_public(text)):
         return FoundSecret(title)
     return find_secret_content(path, text)
 

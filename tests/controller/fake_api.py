@@ -196,10 +196,21 @@ class FakeApi:
             found: dict[str, Any] = json.loads(self._state.get("data", {}).get("logs.json", "{}"))
         return found
 
+    def record_keys(self) -> list[str]:
+        """Return the keys of the record."""
+        with self.lock:
+            return sorted(self._state.get("data", {}))
+
     def delete_state(self) -> None:
         """Delete the record."""
         with self.lock:
             self._state = {}
+
+    def fill_state(self) -> None:
+        """Write another key into the record, which fills it."""
+        with self.lock:
+            size = sum(map(len, self._state["data"].values()))
+            self._state["data"]["junk"] = "x" * (CONFIGMAP_LIMIT - size - 20)
 
     def put_chart_record(self, plan: str) -> None:
         """Write the record as the chart renders it, which holds no state."""
@@ -350,11 +361,13 @@ class FakeApi:
     def _patch_state(self, body: Any) -> tuple[int, dict[str, Any]]:
         if body["metadata"]["resourceVersion"] != self._state["metadata"]["resourceVersion"]:
             return 409, {"message": "the object has been modified"}
-        size = sum(map(len, {**self._state.get("data", {}), **body["data"]}.values()))
+        kept = {**self._state.get("data", {}), **body["data"]}
+        size = sum(map(len, filter(None, kept.values())))
         if size > CONFIGMAP_LIMIT:
             return 422, {"message": f"Too long: may not be more than {CONFIGMAP_LIMIT} bytes"}
         self.put_state(body["data"].pop("state.json"))
         self._state["data"].update(body["data"])
+        self._state["data"] = {key: value for key, value in self._state["data"].items() if value is not None}
         return 200, self._state
 
     def _apply_state(self, body: Any) -> tuple[int, dict[str, Any]]:

@@ -226,6 +226,16 @@ def test_record_damaged_while_controller_runs_is_rewritten(api, start, run_to_ph
     assert api.state()["phase"] == "Succeeded"
 
 
+def test_record_that_others_fill_is_written_without_their_keys(api, start, run_to_phase):
+    controller = start()
+    run_to_phase("Running")
+    api.fill_state()
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    assert controller.wait() == 0
+    assert api.state()["phase"] == "Succeeded"
+    assert "junk" not in api.record_keys()
+
+
 @pytest.mark.parametrize("job_uid", ["", "of-another-release"])
 def test_a_controller_whose_release_is_removed_makes_no_record(api, start, run_to_phase, job_uid):
     controller = start()

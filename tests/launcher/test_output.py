@@ -82,6 +82,22 @@ def test_stranger_with_an_open_pipe_does_not_keep_the_launcher(pod):
     assert pod.message.lines == ("last words",)
 
 
+def test_endless_printing_stranger_does_not_keep_the_launcher(pod):
+    program = (
+        "import os, subprocess, sys, time\n"
+        'endless = \'open("prints", "w").close()\\nwhile True: print(9999 * "x", flush=True)\'\n'
+        "stranger = subprocess.Popen([sys.executable, '-c', endless], start_new_session=True)\n"
+        "open('stranger', 'w').write(str(stranger.pid))\n"
+        "while not os.path.exists('prints'): time.sleep(0.01)\n"
+    )
+    process = pod.start(program)
+    try:
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+    finally:
+        pod.kill(int(pod.wait_for_file("stranger")))
+
+
 @pytest.mark.parametrize(
     ("written", "lines"),
     [

@@ -171,6 +171,13 @@ def test_certificates_may_be_named_as_keys_are() -> None:
     assert find_secret("ca.pem", certificate) is None
     assert find_secret("ca.pem", certificate + PEM.encode()) == FoundSecret("a private key")
     assert find_secret("ca.pem", b"") == FoundSecret("a private key")
+    assert find_secret("ca.key", b"# not a -----BEGIN CERTIFICATE-----\n" + certificate[:9]) is not None
+
+
+@pytest.mark.parametrize("path", [".env", ".netrc", ".pgpass", ".git-credentials", ".aws/credentials", "kaggle.json"])
+def test_a_certificate_makes_no_login_public(path: str) -> None:
+    certificate = PEM.replace("PRIVATE KEY", "CERTIFICATE").encode()
+    assert find_secret(path, b"PASSWORD=hunter22\n" + certificate) is not None
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ _CRASHES = 1000
 """Pods of the controller that may fail: a crash of it costs nothing but time."""
 _EVENT_PAGES = 4
 """Pages of 500 Events that are read at most: more of them say nothing new."""
+_TOO_LARGE = (413, 422)
+"""Status codes of refused writes of what does not fit into an object."""
 
 
 class Superseded(Exception):
@@ -71,11 +73,20 @@ class Release:
 
     def write_state(self, state: RunState, logs: Mapping[str, Any]) -> None:
         """Record the state, and `logs` if there are any; raises Conflict where it has changed since it was read."""
-        data = {STATE_KEY: dump_state(state)}
+        data: Dict[str, Optional[str]] = {STATE_KEY: dump_state(state)}
         if logs:
             data[LOGS_KEY] = json.dumps(logs)
-        body = {"metadata": {"resourceVersion": self._version}, "data": data}
-        self._remember(self._api.request("PATCH", self._record_path, body))
+        body: Dict[str, Any] = {"metadata": {"resourceVersion": self._version}, "data": data}
+        try:
+            self._remember(self._api.request("PATCH", self._record_path, body))
+        except Refused as err:
+            if err.status not in _TOO_LARGE:
+                raise
+            # What others have written into the record may fill it.
+            found = self._api.request("GET", self._record_path)
+            body["data"] = {**dict.fromkeys(found.get("data") or {}), STATE_KEY: data[STATE_KEY]}
+            body["binaryData"] = None
+            self._remember(self._api.request("PATCH", self._record_path, body))
 
     def restore_record(self, state: RunState) -> None:
         """Write a record that was deleted or damaged once more, as it was.
