@@ -20,7 +20,7 @@ from trainchart.cluster.snapshot import (
     section,
 )
 from trainchart.reports.report import BACKING_OFF, TERMINATING
-from trainchart_runtime.cluster import SINGLE, TASK_TYPES_BY_STRATEGY, Cluster, Role
+from trainchart_runtime.cluster import MAX_REPLICAS, SINGLE, TASK_TYPES_BY_STRATEGY, Cluster, Role
 from trainchart_runtime.contract import (
     CHART_LABEL,
     COMPONENT_LABEL,
@@ -47,7 +47,7 @@ from trainchart_runtime.pod_problems import (
 from trainchart_runtime.run.observation import PodView, parse_pod
 
 _LARGEST = 10**9
-"""Of a number of seconds or pods: anyone may write an annotation."""
+"""Of a number: anyone may write an annotation."""
 _JOB_LABEL = "batch.kubernetes.io/job-name"
 _ENDED_POD = ("Succeeded", "Failed")
 
@@ -138,7 +138,7 @@ def parse_set(each: Object, events: Sequence[Event]) -> RoleSet:
     return RoleSet(
         role=label(each, COMPONENT_LABEL),
         name=name_of(each),
-        wanted=_whole(annotations.get(REPLICAS_ANNOTATION)),
+        wanted=min(_whole(annotations.get(REPLICAS_ANNOTATION)), MAX_REPLICAS),
         requested=_whole(spec.get("replicas"), 1),
         strategy=str(annotations.get(STRATEGY_ANNOTATION) or ""),
         created=parse_time(section(each, "metadata").get("creationTimestamp")),

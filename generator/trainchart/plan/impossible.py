@@ -15,14 +15,14 @@ from typing import Any
 
 from trainchart.plan.queues import find_queue_problems
 from trainchart.plan.scheduling import find_scheduling_problems
-from trainchart.plan.strategies import MAX_REPLICAS, STRATEGIES
+from trainchart.plan.strategies import STRATEGIES
 from trainchart.plan.volumes import find_volume_problems
 from trainchart.quantities import find_amount_problems, is_cpu, is_too_small, parse_quantity, suggest_quantity
 from trainchart.spec.document import Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.section import ENV_NAME_PATTERN, RESERVED_ENV_PATTERN
 from trainchart.spec.settings import EveryPodSettings, RoleSettings
-from trainchart_runtime.cluster import ROLES
+from trainchart_runtime.cluster import MAX_REPLICAS, ROLES
 
 _SCHEDULING = {"affinity", "dns_config", "dns_policy", "host_aliases", "tolerations", "topology_spread_constraints"}
 

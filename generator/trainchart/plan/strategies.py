@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainchart.errors import UsageError
-
-MAX_REPLICAS = 1000
-"""More tasks than this do not fit into TF_CONFIG, one environment string of at most 128 KiB."""
+from trainchart_runtime.cluster import MAX_REPLICAS
 
 
 @dataclass(frozen=True)

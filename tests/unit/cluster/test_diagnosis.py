@@ -38,6 +38,7 @@ from trainchart.reports.report_json import describe_report
 from trainchart.reports.text import describe_time, list_lines, status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
+from trainchart_runtime.cluster import MAX_REPLICAS
 from trainchart_runtime.contract import HALTED, PROCESSES_DIED, UNREAD_PIPE
 
 KEY = TrainingKey(NAMESPACE, "exp1", "mnist")
@@ -119,6 +120,18 @@ def test_run_without_all_pods_says_when_it_fails(phase: str, fields: dict[str, A
     words = f"The run fails if not all of its pods are running by {describe_time(gives_up_at)} (run.startDeadline)."
     assert (words in why_lines(report)) == bool(gives_up_at)
     assert look(sets=sets, pods=pods[:4]).gives_up_at == 0.0, "no run controller ends it"
+
+
+@pytest.mark.parametrize("record", [None, make_state("Starting"), make_state("Running")])
+@pytest.mark.parametrize("role", ["chief", "worker"])
+def test_no_number_of_pods_in_an_annotation_fills_memory(role: str, record: dict[str, Any] | None) -> None:
+    sets = make_sets()
+    (changed,) = (each for each in sets if each["metadata"]["name"].endswith(f"-{role}"))
+    changed["metadata"]["annotations"]["trainchart/replicas"] = "1000000000"
+    changed["spec"]["replicas"] = 2**31 - 1
+    report = look(sets=sets, records=[make_record(record)] if record else [], jobs=[make_job()])
+    assert {each.role: each.wanted for each in report.roles}[role] == MAX_REPLICAS
+    assert status_lines(report) and why_lines(report)
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])

@@ -139,6 +139,7 @@ GOOD = {
         ({"roles": {"ps": 3}}, "role 'ps' must be a JSON object"),
         ({"roles": {"ps": {"name": "p"}}}, "role 'ps' needs 'replicas' as int, not None"),
         ({"roles": {"ps": {"name": "p", "replicas": -1}}}, "must not be negative"),
+        ({"roles": {"ps": {"name": "p", "replicas": 1001}}}, "replicas must be at most 1000, not 1001"),
     ],
 )
 def test_a_wrong_description_names_the_field_and_its_value(change, message):

@@ -18,6 +18,8 @@ PS = "ps"
 EVALUATOR = "evaluator"
 ROLES = (CHIEF, WORKER, PS, EVALUATOR)
 """All roles, in the order in which people read them."""
+MAX_REPLICAS = 1000
+"""Of one role. More tasks do not fit into TF_CONFIG, one environment string of at most 128 KiB."""
 
 SINGLE = "single"
 MIRRORED = "mirrored"
@@ -196,6 +198,8 @@ def _parse_role(name: str, role: Any) -> Role:
     replicas = _field(role, "replicas", int, where)
     if replicas < 0:
         raise ClusterDescriptionError(f"{where}: replicas must not be negative, not {replicas}")
+    if replicas > MAX_REPLICAS:
+        raise ClusterDescriptionError(f"{where}: replicas must be at most {MAX_REPLICAS}, not {replicas}")
     return Role(_field(role, "name", str, where), replicas)
 
 
