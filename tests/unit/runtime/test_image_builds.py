@@ -6,7 +6,15 @@ import json
 
 import pytest
 
-from trainchart_runtime.image_builds import BUILDS_KEPT, IMAGES_KEPT, Build, add_builds, describe_build, read_build
+from trainchart_runtime.image_builds import (
+    BUILDS_KEPT,
+    IMAGES_KEPT,
+    NAME_LIMIT,
+    Build,
+    add_builds,
+    describe_build,
+    read_build,
+)
 
 IMAGE = "registry.trainchart.test/ml/mnist:1.0.1"
 SOURCE = "registry.trainchart.test/ml/mnist"
@@ -45,6 +53,11 @@ def test_pod_with_a_pinned_image_or_no_status_has_no_build():
     assert read_build({"spec": make_pod("")["spec"]}) is None
     assert read_build({}) is None
     assert read_build(make_pod(f"{SOURCE}@sha256:{OLD}", f"{IMAGE}@sha256:{OLD}")) is None
+
+
+def test_long_name_of_an_image_is_cut():
+    build = read_build(make_pod(f"{SOURCE}{'a' * 1_100_000}@sha256:{OLD}", f"r/{'a' * 1_100_000}"))
+    assert (len(build.image), len(build.source), build.digest) == (NAME_LIMIT, NAME_LIMIT, OLD)
 
 
 def test_only_builds_from_one_source_differ():

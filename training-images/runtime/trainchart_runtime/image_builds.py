@@ -9,6 +9,7 @@ import re
 from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
 
 from trainchart_runtime.contract import TRAINING_CONTAINER
+from trainchart_runtime.log_text import shorten
 
 _IMAGE_ID = re.compile(r"(?:(?P<source>.+)@)?(?:sha256:)?(?P<digest>[0-9a-f]{64})")
 """What comes after the container runtime's scheme, such as docker-pullable://, where there is one."""
@@ -16,6 +17,8 @@ _DIGITS_SHOWN = 12
 IMAGES_KEPT = 8
 BUILDS_KEPT = 4
 """Of one image."""
+NAME_LIMIT = 1000
+"""Characters kept of the name of an image, which Kubernetes does not limit: the record of a run holds some."""
 
 
 class Build(NamedTuple):
@@ -42,7 +45,9 @@ def read_build(pod: Mapping[str, Any]) -> Optional[Build]:
     image = str(_find_training(pod, "spec", "containers").get("image") or "")
     image_id = str(_find_training(pod, "status", "containerStatuses").get("imageID") or "").rpartition("://")[2]
     found = _IMAGE_ID.fullmatch(image_id)
-    return Build(image, found["source"] or "", found["digest"]) if image and "@" not in image and found else None
+    if not image or "@" in image or not found:
+        return None
+    return Build(shorten(image, NAME_LIMIT), shorten(found["source"] or "", NAME_LIMIT), found["digest"])
 
 
 def add_builds(
