@@ -15,7 +15,7 @@ from trainchart_launcher.console import print_line
 from trainchart_launcher.files import overwrite_file, read_file, replace_file
 from trainchart_launcher.settings import Settings
 from trainchart_runtime import contract
-from trainchart_runtime.progress import Progress, parse_progress
+from trainchart_runtime.progress import COUNT_LIMIT, Progress, parse_progress
 from trainchart_runtime.restart import Attempts
 
 if TYPE_CHECKING:
@@ -26,10 +26,6 @@ _OUTCOME_FILE = "outcome.json"
 _OWNER_FILE = "owner.json"
 _FILE_LIMIT = 1 << 16
 _PROGRESS_LIMIT = 1 << 20
-
-
-_COUNT_LIMIT = 2**31
-"""More starts than any pod has."""
 
 
 class Memory(NamedTuple):
@@ -78,7 +74,7 @@ def _dump_failures(failures: Sequence[Failure]) -> List[Dict[str, Any]]:
 
 def _is_like(value: object, default: object) -> bool:
     """Say whether a value may stand for a default. The program can write here, and a number be of any size."""
-    is_count = isinstance(value, int) and 0 <= value < _COUNT_LIMIT
+    is_count = isinstance(value, int) and 0 <= value < COUNT_LIMIT
     return isinstance(value, type(default)) and (is_count or not isinstance(default, int))
 
 

@@ -15,6 +15,8 @@ METRICS_KEPT = 50
 METRIC_NAME_LIMIT = 100
 """Characters. The record of a run holds the metrics several times, and must fit into a ConfigMap."""
 _WHOLE_LIMIT = 2**63
+COUNT_LIMIT = 2**31
+"""More starts and failures than any pod has."""
 
 
 class Progress(NamedTuple):
@@ -57,6 +59,17 @@ def parse_whole(value: Any) -> Optional[int]:
     """Return a number of 64 bits without its fraction; None for anything else."""
     number = parse_number(value)
     return None if number is None or abs(number) >= _WHOLE_LIMIT else int(number)
+
+
+def parse_count(value: Any) -> Optional[int]:
+    """Return a whole number from 0 to less than COUNT_LIMIT; None for anything else."""
+    number = parse_whole(value)
+    return number if number is not None and 0 <= number < COUNT_LIMIT else None
+
+
+def add_counts(*counts: int) -> int:
+    """Return the sum, from 0 to COUNT_LIMIT: programs and users can write any numbers."""
+    return max(0, min(sum(counts), COUNT_LIMIT))
 
 
 def parse_metrics(value: Any) -> Dict[str, float]:

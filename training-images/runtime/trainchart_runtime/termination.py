@@ -14,7 +14,7 @@ from trainchart_runtime import causes
 from trainchart_runtime.cause import RESTART_IN_PLACE_PEER
 from trainchart_runtime.contract import TERMINATION_MESSAGE_LIMIT
 from trainchart_runtime.log_text import clean, shorten
-from trainchart_runtime.progress import parse_metrics, parse_number, parse_whole
+from trainchart_runtime.progress import parse_count, parse_metrics, parse_number, parse_whole
 
 LINES_KEPT = 20
 LINE_LIMIT = 300
@@ -121,11 +121,11 @@ def parse_termination(text: str) -> Optional[Termination]:
         cause=cause if _CAUSE.fullmatch(cause) else causes.PROGRAM_EXIT.name,
         exit_code=exit_code,
         task_type=_text(document, "taskType"),
-        task_index=parse_whole(document.get("taskIndex")) or 0,
+        task_index=parse_count(document.get("taskIndex")) or 0,
         run_id=_text(document, "runId"),
-        attempt=parse_whole(document.get("attempt")) or 0,
-        own_failures=parse_whole(document.get("ownFailures")) or 0,
-        peer_failures=parse_whole(document.get("peerFailures")) or 0,
+        attempt=parse_count(document.get("attempt")) or 0,
+        own_failures=parse_count(document.get("ownFailures")) or 0,
+        peer_failures=parse_count(document.get("peerFailures")) or 0,
         signal=parse_whole(document.get("signal")),
         error=_text(document, "error"),
         step=parse_whole(document.get("step")),
@@ -133,7 +133,7 @@ def parse_termination(text: str) -> Optional[Termination]:
         started_at=float(parse_number(document.get("startedAt")) or 0.0),
         finished_at=float(parse_number(document.get("finishedAt")) or 0.0),
         lines=_parse_lines(document.get("lines")),
-        ended=parse_whole(document.get("ended")) or 0,
+        ended=parse_count(document.get("ended")) or 0,
         failures=parse_failures(document.get("failures")),
     )
 
@@ -160,7 +160,7 @@ def parse_failures(value: Any) -> Tuple[Failure, ...]:
     found = []
     for each in value[-FAILURES_KEPT:] if isinstance(value, list) else ():
         document = each if isinstance(each, dict) else {}
-        number, at = parse_whole(document.get("number")), parse_number(document.get("at"))
+        number, at = parse_count(document.get("number")), parse_number(document.get("at"))
         if number is not None and number > 0 and at is not None and _text(document, "cause"):
             cause, error = _text(document, "cause"), shorten(clean(_text(document, "error")), LINE_LIMIT)
             cause = cause if cause in causes.CAUSES else causes.PROGRAM_EXIT.name

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import operator
+from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trainchart_runtime.run.state import (
@@ -22,6 +24,7 @@ from trainchart_runtime.run.state import (
     SUCCEEDED,
     Deaths,
     Incident,
+    PhaseNotice,
     PodProblem,
     ReportedFailures,
     RoleState,
@@ -238,6 +241,82 @@ def test_the_longest_record_fits_into_a_configmap() -> None:
     kept = parse_state(text)
     assert (kept.phase, kept.verdict.result, kept.roles, kept.progress.step) == (STOPPING, FAILED, state.roles, 1)
     assert kept.verdict.metrics == metrics
+
+
+ENTRIES = {
+    "builds": {},
+    "revisions": "r",
+    "scalings": {"at": 1, "by": "x", "replicas": 1},
+    "deaths": {"uid": "u", "earlier": 0, "current": 1},
+    "restarts": {"uid": "u", "earlier": 0, "current": 1},
+    "succeeded": 1.0,
+    "roles": {"wanted": 1},
+    "finalLines": "x",
+    "pods": "x",
+    "reportedFailures": {"since": 1, "number": 1},
+}
+"""Mapping in the record → a value of it."""
+LETTERS = st.sampled_from(["a", "\u00e9", "\U0001f600", "\x00"])
+
+
+def add_entries(document, field, key, number):
+    """Return a record with entries whose keys begin with `key` in one of its mappings."""
+    keys = [f"{key}{index}" for index in range(number)]
+    if field == "metrics":
+        return {**document, "progress": {**document["progress"], "metrics": dict.fromkeys(keys, 1.0)}}
+    if field == "nodes":
+        return {**document, "builds": {key[:300]: dict.fromkeys(keys, "node-1")}}
+    return {**document, field: {**document[field], **dict.fromkeys(keys, ENTRIES[field])}}
+
+
+@pytest.mark.parametrize("field", [*ENTRIES, "metrics", "nodes"])
+def test_long_key_in_a_record_does_not_make_it_too_large(field):
+    written = json.dumps(add_entries(json.loads(dump_state(STATE)), field, "\u00e9" * 200_000, 1), ensure_ascii=False)
+    text = dump_state(parse_state(written))
+    assert len(text.encode()) <= RECORD_LIMIT
+    kept = parse_state(text)
+    assert (kept.verdict.cause, kept.roles, kept.deaths) == ("disk-full", STATE.roles, STATE.deaths)
+
+
+def swell(value):
+    """Return a record with the longest texts and numbers, and many entries in all lists and mappings."""
+    if isinstance(value, str):
+        return "\U0001f600" * 200
+    if hasattr(value, "_asdict"):
+        return value._replace(**{field: swell(each) for field, each in value._asdict().items()})
+    if isinstance(value, Mapping):
+        each = swell(next(iter(value.values())))
+        return {"\U0001f600" * 97 + f"{number:03}": each for number in range(100)}
+    if isinstance(value, tuple):
+        return (swell(value[0]),) * 100
+    return -1.7976931348623157e308 if isinstance(value, float) else -(2**63 - 1)
+
+
+def test_fullest_record_fits_into_a_configmap():
+    full = STATE._replace(pending_verdict=STATE.verdict, notice=PhaseNotice(STOPPING, 1.0, "x"), missing_since=1.0)
+    assert RECORD_LIMIT / 2 < len(dump_state(swell(full)).encode()) <= RECORD_LIMIT
+
+
+@settings(max_examples=10)
+@example([*ENTRIES, "metrics", "nodes"], "\U0001f600", 98, 12, "\U0001f600" * 1000, 200)
+@given(
+    fields=st.lists(st.sampled_from([*ENTRIES, "metrics", "nodes"]), min_size=1, max_size=3, unique=True),
+    letter=LETTERS,
+    length=st.sampled_from([1, 99, 250, 1_000, 100_000]),
+    number=st.sampled_from([1, 9, 900, 3_000]),
+    text=st.builds(operator.mul, LETTERS, st.sampled_from([1, 100_000])),
+    lines=st.sampled_from([1, 3_000]),
+)
+def test_any_record_fits_into_a_configmap(fields, letter, length, number, text, lines):
+    document = json.loads(dump_state(STATE))
+    for field in fields:
+        document = add_entries(document, field, letter * length, min(number, 1 + 100_000 // length))
+    document["verdict"].update(error=text, sentence=text, lines=[text[:30]] * lines)
+    document.update(setbacks=document["setbacks"] * lines, takenAway=["u"] * lines)
+    state = parse_state(json.dumps(document))
+    text = dump_state(state)
+    assert len(text.encode()) <= RECORD_LIMIT
+    assert parse_state(text).verdict.cause == "disk-full"
 
 
 def test_a_record_is_cut_no_more_than_it_has_to_be() -> None:

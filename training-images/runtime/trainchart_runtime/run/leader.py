@@ -6,6 +6,7 @@ from typing import Mapping, Optional, Sequence
 
 from trainchart_runtime.cluster import Task
 from trainchart_runtime.pod_causes import EVICTED
+from trainchart_runtime.progress import add_counts
 from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run.observation import LauncherReport, PodView
 from trainchart_runtime.run.state import KILLED, SETBACKS_KEPT, RunProgress, RunState, Setback, StepMark
@@ -37,7 +38,7 @@ def note_progress(
         # A program that tells no steps is judged by how long it ran.
         is_steady = best is None and now - last.at >= STEADY_SECONDS
         starts = report.attempt if is_other_pod else max(1, report.attempt - last.attempt)
-        fruitless = (0 if is_steady else fruitless) + starts
+        fruitless = add_counts(0 if is_steady else fruitless, starts)
     if report.step is not None and (best is None or report.step > best):
         best, fruitless = report.step, 0
     before, end = (last.before, last.end) if last else (None, "")

@@ -24,7 +24,14 @@ from trainchart_runtime.pod_problems import (
     parse_time,
 )
 from trainchart_runtime.pod_starts import describe_start
-from trainchart_runtime.progress import METRIC_NAME_LIMIT, METRICS_KEPT, parse_metrics, parse_number, parse_whole
+from trainchart_runtime.progress import (
+    METRIC_NAME_LIMIT,
+    METRICS_KEPT,
+    parse_count,
+    parse_metrics,
+    parse_number,
+    parse_whole,
+)
 from trainchart_runtime.run.queueing import QueueView, reduce_template
 from trainchart_runtime.termination import Failure, Termination, parse_failures, parse_termination
 from trainchart_runtime.throttling import describe_throttling, parse_throttling
@@ -234,7 +241,7 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
         problem=find_pod_problem(pod),
         start=describe_start(pod) if spec.get("nodeName") and not current.keys() & {"running", "terminated"} else "",
         claims=find_claims(pod),
-        restarts=container.get("restartCount") or 0,
+        restarts=parse_count(container.get("restartCount")) or 0,
         ends=tuple(ends),
         settings=read_settings(spec),
         build=read_build(pod),
@@ -273,17 +280,17 @@ def parse_report(document: Any) -> Optional[LauncherReport]:
     """Read a launcher's /status, parsed from JSON; None for anything else."""
     if not isinstance(document, dict):
         return None
-    attempt = parse_whole(document.get("attempt"))
+    attempt = parse_count(document.get("attempt"))
     if attempt is None:
         return None
     kill, silence = document.get("memoryKill"), document.get("silentStorage")
     return LauncherReport(
         attempt=attempt,
-        peer_failures=parse_whole(document.get("peerFailures")) or 0,
+        peer_failures=parse_count(document.get("peerFailures")) or 0,
         step=parse_whole(document.get("step")),
         examples_per_second=parse_number(document.get("examplesPerSecond")),
         metrics=parse_metrics(document.get("metrics")),
-        ended=parse_whole(document.get("ended")) or 0,
+        ended=parse_count(document.get("ended")) or 0,
         failures=parse_failures(document.get("failures")),
         is_parked=document.get("state") == "parked",
         missing_peers=_parse_missing_peers(document.get("peersWaiting")),

@@ -13,6 +13,7 @@ from trainchart_runtime.cluster import Cluster, deciding_tasks
 from trainchart_runtime.contract import EXIT_TRAINING_FAILED
 from trainchart_runtime.image_builds import add_builds
 from trainchart_runtime.pod_problems import CLAIM_CAUSES
+from trainchart_runtime.progress import add_counts
 from trainchart_runtime.run.judge import SETTLE_SECONDS, conclude, judge, list_names
 from trainchart_runtime.run.leader import note_leader_end, note_progress
 from trainchart_runtime.run.observation import LOST_SECONDS, Observation, PodView
@@ -204,7 +205,7 @@ def _leave_pods_behind(plan: RunPlan, seen: Observation, state: RunState) -> Run
         return state
     if state.phase == RESTARTING and not seen.pods:
         state = state._replace(
-            attempt=state.attempt + 1,
+            attempt=add_counts(state.attempt, 1),
             roles={},
             revisions={},
             builds={},
@@ -232,7 +233,7 @@ def _count_roles(group: Cluster, own: Sequence[PodView], state: RunState) -> Dic
         pods = [pod for pod in own if pod.task.task_type == task_type]
         running = sum(pod.is_running and not pod.is_deleting and str(pod.task) not in state.succeeded for pod in pods)
         dead = [*state.deaths.items(), *state.restarts.items()]
-        failures = sum(deaths.total for task, deaths in dead if task.rpartition("-")[0] == task_type)
+        failures = add_counts(*(deaths.total for task, deaths in dead if task.rpartition("-")[0] == task_type))
         finished = sum(task.rpartition("-")[0] == task_type for task in state.succeeded)
         counts[task_type] = RoleState(role.replicas, running, failures, finished)
     return counts

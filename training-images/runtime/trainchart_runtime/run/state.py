@@ -7,9 +7,12 @@ people with kubectl), so a field is never renamed: a change raises VERSION.
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 
+from trainchart_runtime.cluster import MAX_REPLICAS
 from trainchart_runtime.log_text import shorten
+from trainchart_runtime.progress import add_counts
 from trainchart_runtime.records import RecordError, dump_record, parse_record
 
 VERSION = 1
@@ -53,7 +56,8 @@ MESSAGE_LIMIT = 1000
 
 
 _SHORTER, _SHORTEST = 300, 100
-_UIDS_KEPT = 1000
+_TASKS_KEPT = 1000
+_FEWEST_KEPT = 10
 
 
 class StateError(ValueError):
@@ -133,7 +137,7 @@ class Deaths(NamedTuple):
 
     @property
     def total(self) -> int:
-        return self.earlier + self.current
+        return add_counts(self.earlier, self.current)
 
 
 class ReportedFailures(NamedTuple):
@@ -294,23 +298,26 @@ def _ever_shorter(state: RunState) -> Iterator[RunState]:
     """Yield the state, then with shorter texts, then without what no decision needs."""
     yield state
     for limit in (_SHORTER, _SHORTEST):
-        yield _cut_texts(state, limit)
-    bare = _cut_texts(state, _SHORTEST)._replace(history=(), problems=(), incidents=(), final_lines={}, marks=())
+        yield _cut(state, limit)
+    bare = _cut(state, _SHORTEST)._replace(history=(), problems=(), incidents=(), final_lines={}, marks=())
     yield bare
-    kept = {name: dict(list(getattr(bare, name).items())[-_UIDS_KEPT:]) for name in ("deaths", "restarts", "succeeded")}
-    yield bare._replace(taken_away=bare.taken_away[-_UIDS_KEPT:], reported_failures={}, pods={}, **kept)
+    bare = bare._replace(reported_failures={}, pods={})
+    yield _cut(bare, _SHORTEST, _TASKS_KEPT)
+    # This always fits. No run needs so much room, but anyone who may write the ConfigMap can add to its record.
+    yield _cut(bare, _SHORTEST, _FEWEST_KEPT)
 
 
-def _cut_texts(value: Any, limit: int) -> Any:
-    """Return a record in which no text is longer than `limit` characters."""
+def _cut(value: Any, limit: int, entries: int = sys.maxsize) -> Any:
+    """Return a record with texts of at most `limit` characters, without longer keys, and with the last `entries`."""
     if isinstance(value, str):
         return shorten(value, limit)
     if hasattr(value, "_asdict"):
-        return value._replace(**{field: _cut_texts(each, limit) for field, each in value._asdict().items()})
+        return value._replace(**{field: _cut(each, limit, entries) for field, each in value._asdict().items()})
     if isinstance(value, Mapping):
-        return {key: _cut_texts(each, limit) for key, each in value.items()}
+        kept = [(key, each) for key, each in value.items() if len(key) <= limit][-entries:]
+        return {key: _cut(each, limit, entries) for key, each in kept}
     if isinstance(value, (list, tuple)):
-        return tuple(_cut_texts(each, limit) for each in value)
+        return tuple(_cut(each, limit, entries) for each in value[-entries:])
     return value
 
 
@@ -339,4 +346,7 @@ def parse_state(text: str) -> RunState:
     negative = [task_type for task_type, role in state.roles.items() if role.wanted < 0]
     if negative:
         raise StateError(f"it wants a negative number of pods of role {negative[0]!r}")
+    large = [task_type for task_type, role in state.roles.items() if role.wanted > MAX_REPLICAS]
+    if large:
+        raise StateError(f"it wants more than {MAX_REPLICAS} pods of role {large[0]!r:.80}")
     return state
