@@ -19,6 +19,8 @@ from trainchart_runtime.run.state import RUNNING, Incident, Verdict
 
 _NOT_YET = f"{BY_SET} once this one is gone"
 _ABSENT = "the StatefulSet has not recreated the pod yet"
+_ERROR_COMPARED = 160
+"""Characters of the errors of two deaths: whatever comes behind them, they are alike."""
 _GROUPS_SHOWN = 8
 _OFTEN = 3
 _ALIKE = 3.0
@@ -156,7 +158,9 @@ def _list_deaths(heading: str, incidents: Sequence[Incident]) -> Iterator[str]:
         return
     alike: dict[tuple[str, str, int | None, str], list[Incident]] = {}
     for each in sorted(incidents, key=lambda incident: incident.at, reverse=True):
-        alike.setdefault((each.pod, each.cause, each.exit_code, _without_numbers(each.error)), []).append(each)
+        # The same error may have been cut at different lengths.
+        begin = _without_numbers(each.error)[:_ERROR_COMPARED]
+        alike.setdefault((each.pod, each.cause, each.exit_code, begin), []).append(each)
     groups = list(alike.values())
     yield ""
     yield heading

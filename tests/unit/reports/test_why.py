@@ -389,3 +389,14 @@ def test_pods_that_were_just_started_do_not_hang(age: float, *, is_told: bool) -
     key = TrainingKey("team-a", "k9", "first")
     report = Report(key, NOW, RUNNING, "record", progress=progress, pods=(pod,), seconds_per_step=0.25)
     assert report.seems_to_hang == bool(report.step_pause) == is_told
+
+
+def test_deaths_whose_errors_were_cut_at_other_lengths_are_alike() -> None:
+    error = "ConnectionError: " + "Max retries exceeded with url: " * 9
+    deaths = tuple(
+        Incident(NOW - 60 * number, "k9-first-worker-0", "node1", "service-unreachable", "", 1, error=error[:length])
+        for number, length in ((1, 200), (2, 270), (3, 260))
+    )
+    report = Report(TrainingKey("team-a", "k9", "first"), NOW, RUNNING, "record", incidents=deaths)
+    (line,) = (line for line in why_lines(report) if "(service-unreachable" in line)
+    assert f"3 times since {describe_time(NOW - 180)}: {error[:200]}" in line
