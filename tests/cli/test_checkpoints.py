@@ -338,6 +338,20 @@ def test_a_local_run_has_its_folder(folder: Path) -> None:
     assert read("prune", "exp-1", "--keep", "1", "--yes")["removed"] == [20]
 
 
+def test_a_foreign_record_prunes_nothing_outside_of_its_project(folder: Path, tmp_path_factory: Any) -> None:
+    mine = tmp_path_factory.mktemp("mine") / "ck"
+    shutil.copytree(folder, mine)
+    make_run(mine)
+    assert read("exp-1")["latest"] == 40
+    error = call("prune", "exp-1", "--keep", "1", "--yes").exception
+    assert isinstance(error, ToolError) and error.message.endswith(
+        f"checkpoints are in {mine}, outside of this project"
+    )
+    assert error.hint == f"if they are: trainchart checkpoints prune {mine}"
+    assert (mine / "ckpt-20.json").exists()
+    assert read("prune", str(mine), "--keep", "1", "--yes")["removed"] == [20]
+
+
 def test_a_run_of_an_earlier_version_is_found_by_its_claim(folder: Path) -> None:
     make_run(folder)
     record = json.loads((RUNS / "exp-1" / "run.json").read_text())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ from trainchart_runtime.io.files import open_regular
 from trainchart_training.saving import catalogue
 from trainchart_training.saving.origin import ORIGIN_FILE
 
+_PROJECT_ABOVE = 2
+"""Folders from that of a run to the project's: PROJECT/.trainchart/runs/NAME."""
 _CLAIMS = "claims"
 
 
@@ -183,6 +186,12 @@ def _refuse_used(folder: Path, run: Path | None) -> None:
     if run is not None:
         if is_running(run.parent, run.name):
             raise ToolError(f"{run.name} is running", hint=f"wait until it ends, or: trainchart stop {run.name}")
+        # The record may be of a project from elsewhere, and name any folder.
+        if not folder.resolve().is_relative_to(run.resolve().parents[_PROJECT_ABOVE]):
+            raise ToolError(
+                f"the record of {run.name} says that its checkpoints are in {folder}, outside of this project",
+                hint=f"if they are: trainchart checkpoints prune {shlex.quote(str(folder))}",
+            )
         # It is over, so what its pods have left there says nothing.
         own = {str(pod["name"]) for pod in read_record(run / RUN_FILE).get("pods", ()) if "name" in pod}
     refuse_users(folder, own.__contains__)
