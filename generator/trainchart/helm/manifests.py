@@ -10,6 +10,10 @@ from trainchart.helm.rendering import Manifest
 from trainchart.kubernetes_yaml import YamlError, parse_objects, require_few_nodes
 
 
+_OBJECTS_LIMIT = 5000
+"""Of a chart; a hundred are many, and rules look at each of them."""
+
+
 def parse_manifests(texts: Mapping[str, str], chart: str) -> tuple[Manifest, ...]:
     """Return the objects in rendered texts by template path. Raises RenderError for what is not an object."""
     try:
@@ -32,6 +36,9 @@ def parse_manifests(texts: Mapping[str, str], chart: str) -> tuple[Manifest, ...
                 manifests.append(Manifest(source, found.value))
             else:
                 problems.append(Problem("renders to something that is not a Kubernetes object", where=source))
+    if len(manifests) > _OBJECTS_LIMIT:
+        large = f"what chart {chart} renders to is too large: it holds more than {_OBJECTS_LIMIT} objects"
+        raise RenderError(large, hint="split it")
     if problems:
         raise RenderError(f"chart {chart} does not render", problems=tuple(problems))
     # Helm sorts the documents of one file by kind, so their order in the file is not to be had from it.
