@@ -9,7 +9,6 @@ from trainchart.errors import Problem, RenderError
 from trainchart.helm.rendering import Manifest
 from trainchart.kubernetes_yaml import YamlError, parse_objects, require_few_nodes
 
-
 _OBJECTS_LIMIT = 5000
 """Of a chart; a hundred are many, and rules look at each of them."""
 

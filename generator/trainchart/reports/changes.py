@@ -11,6 +11,7 @@ from trainchart.reports.upgrade import Upgrade
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.problems import BY_SET
 from trainchart_runtime.run.state import Verdict
+from trainchart_runtime.running_causes import NOT_A_NUMBER
 
 _SHOWN = 8
 _DROPPED_SHOWN = 4
@@ -38,6 +39,10 @@ _UNDO_FILES = (
 _ROTATED = (
     "A Secret was changed during the run, see above. In variables (env, envFrom), containers from before the change "
     "keep the old value as long as they live, even if the launcher restarts the program in them."
+)
+_SPOILED = (
+    ". What was saved since then may hold NaN, too: trainchart checkpoints list {0} shows the steps; trainchart stop "
+    "{0}, then trainchart rerun {0} --resume STEP begins with an earlier one"
 )
 
 
@@ -86,7 +91,9 @@ def upgrade_lines(report: Report) -> Iterator[str]:
         yield f"  Revision {last.newest} is installed now: it came after the failure."
     elif can_be_undone(report.upgrades):
         rollback = f"helm rollback {report.key.release} {last.before} -n {report.key.namespace}"
-        yield f"  next: if the last of them is the cause, undo it: {rollback}{again}"
+        spoiled = any(each.cause == NOT_A_NUMBER.name for each in report.problems)
+        more = _SPOILED.format(report.address) if spoiled else ""
+        yield f"  next: if the last of them is the cause, undo it: {rollback}{again}{more}"
 
 
 def can_be_undone(upgrades: Sequence[Upgrade]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_revision, make_sets, stamp
 from trainchart.cluster.snapshot import Unreadable
 from trainchart.cluster.upgrades import describe_unread_upgrade, find_upgrades
-from trainchart.reports.report import Report, TrainingKey
+from trainchart.reports.report import Report, ReportedProblem, TrainingKey
 from trainchart.reports.text import describe_time
 from trainchart.reports.why import why_lines
 
@@ -91,6 +92,9 @@ def test_why_names_the_upgrade_and_how_to_undo_it() -> None:
     assert "What upgrades of the release changed:\n  2027-01-15 07:50:00 UTC  revision 2\n    key00 from" in text
     assert "    key07 from nothing to 7\n    and 12 more\n" in text
     assert text.endswith("  next: if the last of them is the cause, undo it: helm rollback exp1 1 -n team-a")
+    text = "\n".join(why_lines(replace(report, problems=(ReportedProblem("w", "not-a-number", "NaN: loss"),))))
+    assert "undo it: helm rollback exp1 1 -n team-a. What was saved since then may hold NaN, too: trainchart" in text
+    assert "trainchart rerun exp1 -n team-a --resume STEP begins with an earlier one" in text
 
 
 @pytest.mark.parametrize(
