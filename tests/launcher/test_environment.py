@@ -184,10 +184,12 @@ def test_no_program_is_a_broken_contract(pod):
 
 
 def test_a_cluster_too_large_for_tf_config_is_explained(pod):
-    pod.write_cluster(worker=9000, ps=1)
+    pod.write_cluster(worker=1000, ps=1000)
+    path = pod.folder / "cluster.json"
+    path.write_text(path.read_text().replace('"service": "exp"', f'"service": "{"e" * 63}"'))
     code, stdout, stderr = pod.run("echo", "started")
     assert (code, stdout) == (contract.EXIT_CONFIG, "")
-    assert "TF_CONFIG for 9001 tasks needs" in stderr
+    assert "TF_CONFIG for 2000 tasks needs" in stderr
 
 
 def test_a_hyperparameter_that_no_variable_can_hold_is_explained(pod):
