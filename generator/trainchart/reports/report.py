@@ -305,7 +305,7 @@ class Report:
         # An end that is not recorded, and a run controller that does not act: then the record knows too little.
         is_known = all(pod.last_end != "succeeded" or pod.label in self.finished for pod in self.pods or ())
         is_acting = self.controller not in _IDLE_CONTROLLERS
-        is_loaded = all(self.now - pod.started >= _FIRST_STEP_SECONDS for pod in self.pods or ())
+        is_loaded = not any(0 <= self.now - pod.started < _FIRST_STEP_SECONDS for pod in self.pods or ())
         is_running = self.phase == RUNNING and self.outcome is None and not self.waits_for_pods
         return is_running and is_known and is_acting and is_loaded
 

@@ -400,8 +400,12 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         "names --force, which Helm 4 calls --force-replace",
     ),
     ("custom-resources", appended(MONITOR), "needs the API monitoring.coreos.com, which a plain cluster does not have"),
-    ("cluster-size", objects('"replicas":2', '"replicas":3000'), "bytes, but Linux allows 131072"),
-    ("cluster-size", probed(Probe.many_pods, '"replicas":2', '"replicas":3000'), "bytes, but Linux allows 131072"),
+    ("cluster-size", objects('"replicas":2', '"replicas":3000'), "replicas must be at most 1000, not 3000"),
+    (
+        "cluster-size",
+        probed(Probe.many_pods, '"replicas":2', '"replicas":3000'),
+        "replicas must be at most 1000, not 3000",
+    ),
     (
         "launcher-environment",
         objects("name: TRAINCHART_ORDINAL", "name: ORDINAL"),

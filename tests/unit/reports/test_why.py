@@ -379,7 +379,7 @@ def test_upgrade_before_a_failure_is_to_be_undone_first() -> None:
     assert "undo it" not in "\n".join(why_lines(later))
 
 
-@pytest.mark.parametrize(("age", "is_told"), [(0.0, True), (90.0, True), (59.0, False)])
+@pytest.mark.parametrize(("age", "is_told"), [(0.0, True), (90.0, True), (59.0, False), (-90.0, True)])
 def test_pods_that_were_just_started_do_not_hang(age: float, *, is_told: bool) -> None:
     started = NOW - age if age else 0.0
     pod = PodReport(
