@@ -136,6 +136,9 @@ ENDPOINTS = f"apiVersion: v1\nkind: Endpoints\n{METADATA}"
 OLD_BUDGET = f"apiVersion: policy/v1beta1\nkind: PodSecurityPolicy\n{METADATA}"
 SECURITY = "          securityContext:\n            allowPrivilegeEscalation: false\n"
 
+FEW_TASKS = '"replicas":2},"worker":{"name":"exp-7-parameter-server-worker","replicas":2}'
+MANY_TASKS = f'"replicas":1000}},"worker":{{"name":"{"w" * 63}","replicas":1000}}'
+
 FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "chart-fields",
@@ -401,11 +404,8 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ),
     ("custom-resources", appended(MONITOR), "needs the API monitoring.coreos.com, which a plain cluster does not have"),
     ("cluster-size", objects('"replicas":2', '"replicas":3000'), "replicas must be at most 1000, not 3000"),
-    (
-        "cluster-size",
-        probed(Probe.many_pods, '"replicas":2', '"replicas":3000'),
-        "replicas must be at most 1000, not 3000",
-    ),
+    ("cluster-size", objects(FEW_TASKS, MANY_TASKS), "bytes, but Linux allows 131072"),
+    ("cluster-size", probed(Probe.many_pods, FEW_TASKS, MANY_TASKS), "bytes, but Linux allows 131072"),
     (
         "launcher-environment",
         objects("name: TRAINCHART_ORDINAL", "name: ORDINAL"),
