@@ -293,7 +293,7 @@ class FakeApi:
             return self.queue.route(method, path, body)
         name = where.path.removeprefix(f"{SETS_PATH}/").removesuffix("/scale")
         if (method, where.path) == ("GET", PODS_PATH):
-            return self._list_pods(parse_qs(where.query))
+            return self._list(list(self._pods.values()), parse_qs(where.query))
         if where.path == STATE_PATH and method == "APPLY":
             return self._apply_state(body)
         if where.path == STATE_PATH and not self._state:
@@ -321,7 +321,7 @@ class FakeApi:
             self.events.append(body)
             return 201, body
         if (method, where.path) == ("GET", EVENTS_PATH):
-            return 200, {"metadata": {}, "items": self.warnings}
+            return self._list(self.warnings, parse_qs(where.query))
         if method == "DELETE" and where.path.startswith(f"{PODS_PATH}/"):
             return self._delete_pod(where.path.removeprefix(f"{PODS_PATH}/"), body)
         if method == "PATCH" and where.path.startswith(f"{PODS_PATH}/"):
@@ -339,14 +339,13 @@ class FakeApi:
             return 200, {"metadata": {"generation": 1, "uid": set_uid(name)}, "spec": spec, "status": status}
         return 404, {"message": f"no {where.path}"}
 
-    def _list_pods(self, query: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
+    def _list(self, objects: list[dict[str, Any]], query: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
         start = int(query.get("continue", ["0"])[0])
         size = min(self.page_size, int(query.get("limit", ["1000"])[0]))
-        pods = list(self._pods.values())
         metadata: dict[str, Any] = {"resourceVersion": str(self._version)}
-        if start + size < len(pods):
+        if start + size < len(objects):
             metadata["continue"] = str(start + size)
-        return 200, {"metadata": metadata, "items": pods[start : start + size]}
+        return 200, {"metadata": metadata, "items": objects[start : start + size]}
 
     def _delete_pod(self, name: str, options: Any) -> tuple[int, dict[str, Any]]:
         pod = self._pods.get(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
 import socket
@@ -170,4 +171,22 @@ def test_an_answer_in_chunks_is_not_read() -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         assert launchers._fetch(launchers.Target("u", "127.0.0.1"), server.getsockname()[1], "/status") == b""
+        thread.join()
+
+
+@pytest.mark.parametrize(("headers", "body"), [(1, b"{}"), (5, b"")])
+def test_headers_count_towards_the_limit_of_an_answer(headers: int, body: bytes) -> None:
+    """http.client takes a hundred headers of 64 KiB each, and needs several times that in memory."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.recv(65536)
+                head = b"".join(b"H%d: " % number + b"a" * 65_000 + b"\r\n" for number in range(headers))
+                connection.sendall(b"HTTP/1.1 200 OK\r\n" + head + b"Content-Length: 2\r\n\r\n{}")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        assert launchers._fetch(launchers.Target("u", "127.0.0.1"), server.getsockname()[1], "/status") == body
         thread.join()

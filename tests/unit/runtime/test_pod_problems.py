@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -565,3 +566,49 @@ def test_missing_claim_of_the_release_to_resume_from_is_told():
     assert find_pod_problem(pod) == Problem("resume-claim-missing", expected)
     volumes[0]["name"] = "volume-checkpoints"
     assert find_pod_problem(pod).cause == "claim-missing"
+
+
+def test_texts_of_an_event_are_cut() -> None:
+    about = {"kind": "k" * 1_000_000, "name": "n" * 1_000_000, "uid": "u" * 1_000_000}
+    found = parse_event({"involvedObject": about, "reason": "r" * 1_000_000, "message": "m" * 1_000_000})
+    assert found.message == "m" * 8192
+    assert max(len(text) for text in (found.kind, found.name, found.uid, found.reason)) == 300
+
+
+def test_long_event_of_a_set_is_read_quickly() -> None:
+    events = [Event("StatefulSet", "worker", "FailedCreate", "failed quota: " * 15_000, 1.0)]
+    began = time.process_time()
+    problem = find_set_problem("worker", events)
+    assert problem and problem.cause == "quota-exceeded"
+    assert time.process_time() - began < 1
+
+
+LONG = "x" * 10_000
+
+
+@pytest.mark.parametrize(
+    ("status", "cause"),
+    [
+        (
+            {"conditions": [condition("PodScheduled", "False", "Unschedulable", f"{LONG} persistentvolumeclaim")]},
+            "unschedulable",
+        ),
+        ({"reason": "UnexpectedAdmissionError", "message": f"{LONG} healthy devices"}, "admission-refused"),
+        (
+            {
+                "containerStatuses": [
+                    {"state": {"waiting": {"reason": "CreateContainerError", "message": f"{LONG} exec format error"}}}
+                ]
+            },
+            "config-missing",
+        ),
+    ],
+)
+def test_only_the_start_of_a_long_message_is_read(status: dict[str, Any], cause: str) -> None:
+    problem = find_pod_problem(pod_of(**status))
+    assert problem and problem.cause == cause
+
+
+def test_only_the_start_of_a_long_end_is_read() -> None:
+    problem = find_pod_problem(init_container({"exitCode": 1, "message": "first" + "\n" * 10_000 + "last"}, waiting={}))
+    assert problem and problem.message.endswith("exit code 1: first")

@@ -5,6 +5,7 @@ http.client and ssl, because importing a client library takes a second or two be
 
     ApiError                every one may pass: try again later
     ├── Unreachable         no answer, or one that broke off
+    ├── TooLong             an answer of more bytes than are read
     └── Refused             an answer with an error status
         ├── Unauthorized    401: the token is not accepted
         ├── Conflict        409: another client has written in the meantime
@@ -20,7 +21,8 @@ import os
 import socket
 import ssl
 import time
-from typing import Any, Dict, Iterator, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Union
+from urllib.parse import urlencode
 
 from trainchart_runtime.contract import CONTROLLER_AGENT
 
@@ -30,6 +32,14 @@ APPLY = "APPLY"
 _BODY_TYPES = {"PATCH": "application/merge-patch+json", APPLY: "application/apply-patch+yaml"}
 _BODY_LIMIT = 300
 _READ_AT_ONCE = 65536
+_ANSWER_LIMIT = 16 * 1024 * 1024
+"""Bytes of an answer: etcd stores objects of 1.5 MiB, which may have six times as many as JSON."""
+_PAGE_LIMIT = 2 * 1024 * 1024
+"""Bytes of a page with several objects: parsed, it may need twenty times as much, and the controller has 128 MiB."""
+_EVENT_LIMIT = 4 * 1024 * 1024
+"""Bytes of one event of a watch."""
+_ERROR_LIMIT = 1024 * 1024
+"""Bytes that are read of an answer with an error status."""
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 """A connection whose other end has silently gone is noticed after half a minute."""
 
@@ -40,6 +50,10 @@ class ApiError(Exception):
 
 class Unreachable(ApiError):
     """No answer came, or it broke off."""
+
+
+class TooLong(ApiError):
+    """The answer has more bytes than are read."""
 
 
 class Refused(ApiError):
@@ -71,6 +85,14 @@ class Gone(Refused):
 _BY_STATUS = {401: Unauthorized, 404: NotFound, 409: Conflict, 410: Gone}
 
 
+class Listing(NamedTuple):
+    """The objects of a list, parsed."""
+
+    items: List[Any]
+    version: str
+    """resourceVersion to watch from."""
+
+
 class Api:
     """One kept connection to the API server; not for several threads."""
 
@@ -80,16 +102,51 @@ class Api:
         self._dir = service_account_dir
         self._kept: Optional[http.client.HTTPSConnection] = None
 
-    def request(self, method: str, path: str, body: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
-        """Return the JSON answer; raises ApiError."""
+    def request(
+        self, method: str, path: str, body: Optional[Mapping[str, Any]] = None, limit: int = _ANSWER_LIMIT
+    ) -> Dict[str, Any]:
+        """Return the JSON answer, of at most `limit` bytes; raises ApiError."""
         # A server may have closed the kept connection meanwhile. All our requests may be sent twice.
         if self._kept is not None:
             try:
-                return self._exchange(self._kept, method, path, body)
+                return self._exchange(self._kept, method, path, body, limit)
             except Unreachable:
                 pass
         self._kept = self._connect(REQUEST_SECONDS)
-        return self._exchange(self._kept, method, path, body)
+        return self._exchange(self._kept, method, path, body, limit)
+
+    def read_list(
+        self, path: str, query: Mapping[str, Any], size: int, parse: Callable[[Mapping[str, Any]], Any], most: int = 0
+    ) -> Listing:
+        """Return what `parse` makes of each object of a list, without None; raises ApiError.
+
+        A page has `size` objects, fewer where these are long, and only one page is in memory at a time. After `most`
+        pages the rest is left out; 0 means all.
+        """
+        found: List[Any] = []
+        asked, number = dict(query), 0
+        while True:
+            asked["limit"] = size
+            try:
+                metadata = self._read_page(f"{path}?{urlencode(asked)}", size, parse, found)
+            except TooLong:
+                if size == 1:
+                    raise
+                size = max(1, size // 5)
+                continue
+            number += 1
+            asked["continue"] = metadata.get("continue") or ""
+            if not asked["continue"] or number == most:
+                return Listing(found, str(metadata.get("resourceVersion") or ""))
+
+    def _read_page(
+        self, path: str, size: int, parse: Callable[[Mapping[str, Any]], Any], found: List[Any]
+    ) -> Mapping[str, Any]:
+        """Add what `parse` makes of the objects of a page to `found` and return the page's metadata."""
+        page = self.request("GET", path, limit=_PAGE_LIMIT if size > 1 else _ANSWER_LIMIT)
+        parsed = (parse(item) for item in page.get("items") or ())
+        found += [each for each in parsed if each is not None]
+        return page.get("metadata") or {}
 
     def read_end(self, path: str, timeout_seconds: float, limit: int) -> bytes:
         """Return the last `limit` bytes of an answer that is no JSON, over a connection of its own; raises ApiError.
@@ -119,9 +176,11 @@ class Api:
         try:
             response = self._send(connection, "GET", path, None)
             while True:
-                line = response.readline()
+                line = response.readline(_EVENT_LIMIT + 1)
                 if not line:
                     return
+                if len(line) > _EVENT_LIMIT:
+                    raise TooLong(f"the watch sent an event of more than {_EVENT_LIMIT} bytes")
                 yield _parse(line)
         except (OSError, http.client.HTTPException) as err:
             raise Unreachable(f"the watch broke off: {err or type(err).__name__}") from err
@@ -129,11 +188,18 @@ class Api:
             connection.close()
 
     def _exchange(
-        self, connection: http.client.HTTPSConnection, method: str, path: str, body: Optional[Mapping[str, Any]]
+        self,
+        connection: http.client.HTTPSConnection,
+        method: str,
+        path: str,
+        body: Optional[Mapping[str, Any]],
+        limit: int,
     ) -> Dict[str, Any]:
         try:
             response = self._send(connection, method, path, body)
-            content = response.read()
+            content = _read_most(response, limit)
+            if len(content) > limit:
+                raise TooLong(f"{method} {path}: the answer has more than {limit} bytes")
             if response.will_close:
                 self._drop()
             return _parse(content)
@@ -186,18 +252,29 @@ class Api:
         return connection
 
 
-def _parse(content: bytes) -> Dict[str, Any]:
+def _read_most(response: http.client.HTTPResponse, limit: int) -> bytearray:
+    """Return the body, or its beginning, of a little more than `limit` bytes, where it is longer."""
+    content = bytearray()
+    while len(content) <= limit:
+        part = response.read(_READ_AT_ONCE)
+        if not part:
+            break
+        content += part
+    return content
+
+
+def _parse(content: Union[bytes, bytearray]) -> Dict[str, Any]:
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as err:
-        raise Unreachable(f"the answer is not JSON: {content[:_BODY_LIMIT]!r}") from err
+        raise Unreachable(f"the answer is not JSON: {bytes(content[:_BODY_LIMIT])!r}") from err
     if not isinstance(document, dict):
-        raise Unreachable(f"the answer is not a JSON object: {content[:_BODY_LIMIT]!r}")
+        raise Unreachable(f"the answer is not a JSON object: {bytes(content[:_BODY_LIMIT])!r}")
     return document
 
 
 def _refusal(response: http.client.HTTPResponse, asked: str) -> Refused:
-    body = response.read()
+    body = _read_most(response, _ERROR_LIMIT)
     try:
         words = str(json.loads(body)["message"])
     except (ValueError, TypeError, KeyError, RecursionError):

@@ -7,6 +7,7 @@ the pod may write the answers, so each is bounded in time, size and depth.
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import queue
 import socket
@@ -27,6 +28,8 @@ _LEADER = 0
 _ANSWER_SECONDS = 2.0
 _STATUS_LIMIT = 200_000
 """Bytes: a launcher's longest answer, with the metrics that a program may report."""
+_ANSWER_LIMIT = 256 * 1024
+"""Bytes of an answer with its headers: http.client alone takes a hundred of 64 KiB each."""
 
 
 class Target(NamedTuple):
@@ -83,9 +86,40 @@ class LauncherPoll:
             time.sleep(max(until - time.monotonic(), _PAUSE_SECONDS))
 
 
+class _ShortStream(io.RawIOBase):
+    """The first _ANSWER_LIMIT bytes that come over a socket."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._whole = connected.makefile("rb", buffering=0)
+        self._left = _ANSWER_LIMIT
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> Optional[int]:
+        number = self._whole.readinto(memoryview(buffer)[: self._left])
+        self._left -= number or 0
+        return number
+
+    def close(self) -> None:
+        # Else the socket stays open.
+        self._whole.close()
+        super().close()
+
+
+class _ShortResponse(http.client.HTTPResponse):
+    """A response that ends after _ANSWER_LIMIT bytes, its headers included."""
+
+    def __init__(self, sock: socket.socket, **options: Any) -> None:
+        super().__init__(sock, **options)
+        self.fp.close()
+        self.fp = io.BufferedReader(_ShortStream(sock))
+
+
 def _fetch(target: Target, port: int, path: str) -> bytes:
     """Return the body of an answer, cut at a limit; nothing where it is not there in time."""
     connection = http.client.HTTPConnection(target.ip, port, timeout=_ANSWER_SECONDS)
+    connection.response_class = _ShortResponse
     # The time-out of a socket is for each read of it: an answer that comes byte by byte would take hours.
     alarm = None
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Union
+from typing import Any, List, Mapping, NamedTuple, Optional, Union
 from urllib.parse import urlencode
 
 from trainchart_controller.api import Api, ApiError, Gone
@@ -20,7 +20,7 @@ from trainchart_runtime.cluster import Cluster
 from trainchart_runtime.pod_problems import Problem
 from trainchart_runtime.run.observation import PodView, parse_pod
 
-_PAGE = 100
+_PAGE = 25
 """Pods in one answer: a thousand at once would be ten megabytes of JSON, and several times that in memory."""
 
 
@@ -111,18 +111,10 @@ class PodWatch:
 
     def _list(self) -> str:
         """Hand over all pods and return the resourceVersion to watch from."""
-        pods: List[PodView] = []
-        query: Dict[str, Any] = {"labelSelector": self._selector, "limit": _PAGE}
-        while True:
-            page = self._api.request("GET", f"{self._path}?{urlencode(query)}")
-            views = (parse_pod(self._cluster, pod) for pod in page.get("items") or ())
-            pods.extend(view for view in views if view)
-            metadata = page.get("metadata") or {}
-            if not metadata.get("continue"):
-                break
-            query["continue"] = metadata["continue"]
-        self.observations.put(PodList(pods))
-        return str(metadata.get("resourceVersion") or "")
+        query = {"labelSelector": self._selector}
+        found = self._api.read_list(self._path, query, _PAGE, lambda pod: parse_pod(self._cluster, pod))
+        self.observations.put(PodList(found.items))
+        return found.version
 
     def _follow(self, version: str) -> str:
         """Hand over changes until the server ends the watch; return where the next one goes on."""
@@ -140,9 +132,8 @@ class PodWatch:
             self._trouble.succeed()
             self._backoff.succeed()
             version = (item.get("metadata") or {}).get("resourceVersion") or version
-            if kind == "BOOKMARK":
-                continue
-            view = parse_pod(self._cluster, item)
+            view = parse_pod(self._cluster, item) if kind != "BOOKMARK" else None
             if view:
                 self.observations.put(PodChange(view, is_gone=kind == "DELETED"))
+            del event, item  # Each may have megabytes, and the next one is read before these are replaced.
         return version

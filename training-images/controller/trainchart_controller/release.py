@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
-from urllib.parse import urlencode
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 from trainchart_controller.api import APPLY, Api, Conflict, NotFound, Refused
 from trainchart_controller.settings import OBJECT_PATHS, Settings
@@ -22,8 +21,9 @@ _CLAIM = "PersistentVolumeClaim"
 """Claims have names of any kind: which of them are this release's, its pods say."""
 _CRASHES = 1000
 """Pods of the controller that may fail: a crash of it costs nothing but time."""
-_EVENT_PAGES = 4
-"""Pages of 500 Events that are read at most: more of them say nothing new."""
+_EVENT_PAGE = 100
+_EVENT_PAGES = 20
+"""That are read at most: more Events say nothing new."""
 _TOO_LARGE = (413, 422)
 """Status codes of refused writes of what does not fit into an object."""
 
@@ -190,18 +190,13 @@ class Release:
 
     def _list_events(self, selector: str) -> Sequence[Event]:
         names = tuple(role.name for role in self._settings.plan.cluster.roles.values())
-        query: Dict[str, Any] = {"fieldSelector": selector, "limit": 500}
-        found: Tuple[Event, ...] = ()
-        for _ in range(_EVENT_PAGES):
-            page = self._api.request("GET", f"{self._events_path}?{urlencode(query)}")
-            events = (parse_event(item) for item in page.get("items") or ())
-            found += tuple(
-                each for each in events if each.kind == "PersistentVolumeClaim" or each.name.startswith(names)
-            )
-            query["continue"] = (page.get("metadata") or {}).get("continue") or ""
-            if not query["continue"]:
-                break
-        return found
+
+        def parse(item: Mapping[str, Any]) -> Optional[Event]:
+            event = parse_event(item)
+            return event if event.kind == "PersistentVolumeClaim" or event.name.startswith(names) else None
+
+        query = {"fieldSelector": selector}
+        return self._api.read_list(self._events_path, query, _EVENT_PAGE, parse, most=_EVENT_PAGES).items
 
     def tell(self, notice: Notice) -> None:
         """Create an Event on the record."""

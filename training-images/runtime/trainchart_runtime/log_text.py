@@ -6,6 +6,7 @@ A terminal obeys what it is sent: a program's output can set its title and clipb
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
@@ -76,6 +77,14 @@ def last_line(text: str) -> str:
 def is_warning(line: str) -> bool:
     """Say whether a line of a log warns, or tells of an error."""
     return bool(_WARNING.search(line)) and _USUAL not in line and not INFORMATION.match(line)
+
+
+_MESSAGE_READ = 8192
+
+
+def cut_message(message: Any) -> str:
+    """Return what is read of a message of the Kubernetes API, which may have megabytes; the kubelet's have 4 KiB."""
+    return str(message or "")[:_MESSAGE_READ]
 
 
 def shorten(text: str, limit: int) -> str:

@@ -5,6 +5,7 @@ Pure; the run controller and the CLI ask the same question here.
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any, Dict, Mapping
 
@@ -15,6 +16,8 @@ _TEXT_LIMIT = 120
 _DNS_POLICY = "ClusterFirst"
 _LABELS = "seLinuxOptions"
 """Some clusters give each namespace labels of its own."""
+_SETTINGS_KEPT = 200
+"""Of one pod, which may ask for any number of resources."""
 _WORDS_LIMIT = 1000
 """Characters of all changes: a pod may ask for any number of resources."""
 
@@ -37,7 +40,8 @@ def read_settings(spec: Mapping[str, Any]) -> Mapping[str, str]:
     for name, hook in hooks.items() if isinstance(hooks, dict) else ():
         found[f"lifecycle.{name}"] = _dump(hook)
     found.update(_read_names_and_rights(spec, training))
-    return {key: value for key, value in found.items() if value}
+    said = ((key, value) for key, value in found.items() if value)
+    return dict(itertools.islice(said, _SETTINGS_KEPT))
 
 
 def _read_names_and_rights(spec: Mapping[str, Any], training: Mapping[str, Any]) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from trainchart_runtime import causes, pod_causes
 from trainchart_runtime.cause import Cause
 from trainchart_runtime.contract import TRAINING_CONTAINER
-from trainchart_runtime.log_text import last_line, shorten
+from trainchart_runtime.log_text import cut_message, last_line, shorten
 from trainchart_runtime.scheduling_words import (
     DELETED_CLAIM,
     IN_USE_WORDS,
@@ -24,6 +24,8 @@ from trainchart_runtime.scheduling_words import (
 from trainchart_runtime.start_words import LOST_DEVICES, TOO_LITTLE_MEMORY, name_start_cause
 
 MESSAGE_LIMIT = 500
+_NAME_LIMIT = 300
+"""Characters of a name in an Event, where Kubernetes does not limit it: names of objects have 253."""
 CLAIM_CAUSES = (pod_causes.VOLUME_ERROR.name, pod_causes.CLAIM_MISSING.name)
 """Causes about which a claim's own events say more: the scheduler's words stay while a new claim is provided."""
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?Z")
@@ -64,15 +66,16 @@ def parse_event(event: Mapping[str, Any]) -> Event:
     about = event.get("involvedObject") or {}
     series = event.get("series") or {}
     # The scheduler of Kubernetes 1.36 names no related object.
-    preemptor = _PREEMPTOR.match(str(event.get("message") or "")) if event.get("reason") == "Preempted" else None
+    message = cut_message(event.get("message"))
+    preemptor = _PREEMPTOR.match(message) if event.get("reason") == "Preempted" else None
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return Event(
-        kind=about.get("kind") or "",
-        name=about.get("name") or "",
-        reason=event.get("reason") or "",
-        message=(event.get("message") or "").replace(_COMBINED, "", 1),
+        kind=str(about.get("kind") or "")[:_NAME_LIMIT],
+        name=str(about.get("name") or "")[:_NAME_LIMIT],
+        reason=str(event.get("reason") or "")[:_NAME_LIMIT],
+        message=message.replace(_COMBINED, "", 1),
         at=max(parse_time(time) for time in times),
-        uid=about.get("uid") or "",
+        uid=str(about.get("uid") or "")[:_NAME_LIMIT],
         preemptor=preemptor[1] if preemptor else "",
     )
 
@@ -236,7 +239,7 @@ _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     ("Preempted", "", pod_causes.PREEMPTED),
 )
 _SET_EVENTS: Sequence[Tuple[str, str, Cause]] = (
-    ("FailedCreate", r"failed quota: .*must specify", pod_causes.QUOTA_NEEDS_AMOUNT),
+    ("FailedCreate", r"failed quota: [-.a-z0-9]{1,253}: must specify", pod_causes.QUOTA_NEEDS_AMOUNT),
     ("FailedCreate", r"exceeded quota|failed quota", pod_causes.QUOTA_EXCEEDED),
     ("FailedCreate", r"already exists|AlreadyExists", pod_causes.NAME_CONFLICT),
     ("FailedCreate", r"error looking up service account", pod_causes.CONFIG_MISSING),
@@ -253,13 +256,13 @@ def _find_disruption(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Optio
             if condition.get("reason") == _TAINTED and _is_node_alive(status):
                 cause = pod_causes.EVICTED_BY_TAINT
             return _problem(cause, status.get("message") or condition.get("message") or condition.get("reason"))
-    reason = status.get("reason") or ""
+    reason, message = status.get("reason") or "", cut_message(status.get("message"))
     if reason.startswith("OutOf"):
-        return _problem(pod_causes.ADMISSION_REFUSED, status.get("message") or reason)
-    if reason == "UnexpectedAdmissionError" and re.search(LOST_DEVICES, status.get("message") or ""):
-        return _problem(pod_causes.DEVICE_ERROR, status["message"])
+        return _problem(pod_causes.ADMISSION_REFUSED, message or reason)
+    if reason == "UnexpectedAdmissionError" and re.search(LOST_DEVICES, message):
+        return _problem(pod_causes.DEVICE_ERROR, message)
     if reason in _STATUS_REASONS:
-        return _problem(_STATUS_REASONS[reason], status.get("message") or reason)
+        return _problem(_STATUS_REASONS[reason], message or reason)
     return None
 
 
@@ -269,7 +272,7 @@ def _find_waiting(status: Mapping[str, Any]) -> Optional[Problem]:
             waiting = (container.get("state") or {}).get("waiting") or {}
             cause = _WAITING_REASONS.get(waiting.get("reason") or "")
             if cause is not None and cause in _START_FAILURES:
-                cause = name_start_cause(waiting.get("message") or "", cause)
+                cause = name_start_cause(cut_message(waiting.get("message")), cause)
             if cause:
                 return _problem(cause, waiting.get("message") or waiting["reason"])
     return None
@@ -284,7 +287,7 @@ def _find_failed_init(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Opti
         # One that is running once more may yet succeed.
         ended = current.get("terminated") or ("waiting" in current and last.get("terminated")) or {}
         if ended.get("exitCode"):
-            words = last_line(ended.get("message") or "") or ended.get("reason") or ""
+            words = last_line(cut_message(ended.get("message"))) or ended.get("reason") or ""
             name, code = container.get("name"), ended["exitCode"]
             return _problem(pod_causes.INIT_FAILED, f"init container {name} ended with exit code {code}: {words}")
     return None
@@ -293,7 +296,7 @@ def _find_failed_init(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Opti
 def _find_unscheduled(pod: Mapping[str, Any], status: Mapping[str, Any], events: Sequence[Event]) -> Optional[Problem]:
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            message = condition.get("message") or condition.get("reason") or ""
+            message = cut_message(condition.get("message") or condition.get("reason"))
             if condition.get("reason") == "SchedulingGated":
                 return _problem(pod_causes.SCHEDULING_GATED, f"{message}{_list_gates(pod)}")
             missing, cause = _find_missing_to_resume(pod, message), name_scheduling_cause(message)
@@ -360,7 +363,7 @@ def _find_failed_sidecar(pod: Mapping[str, Any], status: Mapping[str, Any]) -> O
         waiting = (container.get("state") or {}).get("waiting") or {}
         ended = (container.get("lastState") or {}).get("terminated") or {}
         if container.get("name") != TRAINING_CONTAINER and waiting.get("reason") == "CrashLoopBackOff" and ended:
-            words = last_line(ended.get("message") or "") or ended.get("reason") or ""
+            words = last_line(cut_message(ended.get("message"))) or ended.get("reason") or ""
             return _problem(
                 pod_causes.SIDECAR_FAILED, f"container {container['name']} ended with {ended['exitCode']}: {words}"
             )
@@ -383,7 +386,7 @@ def _find_newest(
 
 def _problem(cause: Cause, message: Any) -> Problem:
     # The scheduler puts "not found" behind what it says of a claim, also of one that is gone or being deleted.
-    words = " ".join(str(message or "").split()).replace(" not found. not found", " not found")
+    words = " ".join(cut_message(message).split()).replace(" not found. not found", " not found")
     deleted = DELETED_CLAIM.search(words) if cause is pod_causes.CLAIM_DELETED else None
     if deleted:
         words = f'claim "{deleted.group(1)}" is being deleted'

@@ -19,7 +19,7 @@ _START_CAUSES: Sequence[Tuple[str, Cause]] = (
     ("exec format error", causes.WRONG_ARCHITECTURE),
     (TOO_LITTLE_MEMORY, causes.OUT_OF_MEMORY),
     (r"nvidia-container-cli|CDI devices?\b", pod_causes.DEVICE_ERROR),
-    (r"subPath|error mounting .* to rootfs", pod_causes.VOLUME_ERROR),
+    (r"subPath|error mounting \S+ to rootfs", pod_causes.VOLUME_ERROR),
     (r"(?i)\b(seccomp|apparmor)\b", pod_causes.NODE_FILE_MISSING),
     # The kubelet's, containerd's, then those of CRI-O and Docker.
     (

@@ -224,3 +224,25 @@ def test_an_empty_run_id_is_an_identity_too(variable, run_id):
 def test_only_training_pods_are_seen(name, task):
     assert find_task(CLUSTER, name) == task
     assert (parse_pod(CLUSTER, {"metadata": {"name": name}}) is None) == (task is None)
+
+
+def test_whole_message_of_a_kubelet_is_read():
+    pod = copy.deepcopy(POD)
+    words = WORDS._replace(error="e" * 700, lines=("l" * 300,) * 20)
+    ended = pod["status"]["containerStatuses"][1]["lastState"]["terminated"]
+    ended["message"] = dump_termination(words).decode().ljust(4096)
+    assert parse_pod(CLUSTER, pod).ends[0].termination.lines[-1] == "l" * 300
+    ended["message"] = "first" + "\n" * 10_000 + "last"
+    assert parse_pod(CLUSTER, pod).ends[0].detail == "first"
+
+
+def test_texts_of_a_large_pod_are_cut():
+    pod = copy.deepcopy(POD)
+    pod["spec"]["containers"][1]["env"][1]["value"] = "r" * 1_000_000
+    pod["spec"]["containers"][1]["resources"] = {"limits": {f"example.com/{number}": "1" for number in range(20_000)}}
+    pod["spec"]["volumes"] = [{"persistentVolumeClaim": {"claimName": f"c-{number}"}} for number in range(20_000)]
+    pod["spec"]["schedulingGates"] = [{"name": f"g-{number}"} for number in range(20_000)]
+    pod["spec"]["tolerations"] = [{"key": f"t-{number}"} for number in range(20_000)]
+    view = parse_pod(CLUSTER, pod)
+    assert len(view.run_id) == 300 and len(view.settings) == 200
+    assert (len(view.claims), len(view.gates), len(view.tolerations)) == (100, 100, 100)

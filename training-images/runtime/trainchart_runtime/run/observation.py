@@ -12,7 +12,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 from trainchart_runtime.cluster import Cluster, Task
 from trainchart_runtime.contract import CONTROLLER_AGENT, PEER_UNASKED, RUN_ID, TRAINING_CONTAINER
 from trainchart_runtime.image_builds import Build, read_build
-from trainchart_runtime.log_text import hide_credentials, last_line, shorten
+from trainchart_runtime.log_text import cut_message, hide_credentials, last_line, shorten
 from trainchart_runtime.pod_changes import read_settings
 from trainchart_runtime.pod_problems import (
     MESSAGE_LIMIT,
@@ -47,6 +47,10 @@ _PEERS_KEPT = 20
 _PEER_LIMIT = 200
 """Characters of a peer's address, and of why it cannot be reached."""
 _KILL_LIMIT = 200
+_RUN_ID_LIMIT = 300
+"""Characters: more than a chart gives a run."""
+_ENTRIES_KEPT = 100
+"""Claims, gates and tolerations of one pod: others may make pods with a megabyte of them."""
 LOST_SECONDS = 30.0
 """A pod that is still there so long after the end of its grace period is on a node that does not answer."""
 
@@ -223,7 +227,7 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
     waiting = current.get("waiting")
     ends = [_parse_end(state["terminated"]) for state in (current, last) if state.get("terminated")]
     if ends and waiting is not None and waiting.get("reason") == _HOOK_FAILED:
-        ends[0] = ends[0]._replace(failed_hook=_word_hook(waiting.get("message") or ""))
+        ends[0] = ends[0]._replace(failed_hook=_word_hook(cut_message(waiting.get("message"))))
     return PodView(
         name=name,
         task=task,
@@ -240,13 +244,13 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
         revision=(metadata.get("labels") or {}).get(_REVISION_LABEL) or "",
         problem=find_pod_problem(pod),
         start=describe_start(pod) if spec.get("nodeName") and not current.keys() & {"running", "terminated"} else "",
-        claims=find_claims(pod),
+        claims=find_claims(pod)[:_ENTRIES_KEPT],
         restarts=parse_count(container.get("restartCount")) or 0,
         ends=tuple(ends),
         settings=read_settings(spec),
         build=read_build(pod),
-        gates=tuple(str(gate.get("name")) for gate in spec.get("schedulingGates") or ()),
-        tolerations=tuple(spec.get("tolerations") or ()) if spec.get("schedulingGates") else (),
+        gates=tuple(str(gate.get("name")) for gate in (spec.get("schedulingGates") or ())[:_ENTRIES_KEPT]),
+        tolerations=tuple((spec.get("tolerations") or ())[:_ENTRIES_KEPT]) if spec.get("schedulingGates") else (),
     )
 
 
@@ -338,12 +342,12 @@ def _find_training(containers: Any) -> Mapping[str, Any]:
 def _find_run_id(spec: Mapping[str, Any]) -> Optional[str]:
     for variable in _find_training(spec.get("containers")).get("env") or ():
         if variable.get("name") == RUN_ID and not variable.get("valueFrom"):
-            return str(variable.get("value") or "")
+            return str(variable.get("value") or "")[:_RUN_ID_LIMIT]
     return None
 
 
 def _parse_end(terminated: Mapping[str, Any]) -> ContainerEnd:
-    message = terminated.get("message") or ""
+    message = cut_message(terminated.get("message"))
     termination = parse_termination(message)
     return ContainerEnd(
         exit_code=terminated.get("exitCode") or 0,

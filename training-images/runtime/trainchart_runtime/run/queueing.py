@@ -12,6 +12,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_runtime import pod_causes
 from trainchart_runtime.cluster import Cluster
+from trainchart_runtime.log_text import cut_message
 from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Problem
 
 ASKS_ANNOTATION = "trainchart/asks"
@@ -133,7 +134,7 @@ def parse_workload(item: Mapping[str, Any]) -> WorkloadView:
         is_deleting=bool(metadata.get("deletionTimestamp")),
         is_answered=bool(conditions),
         is_refused=reserved.get("status") == "False" and reserved.get("reason") == "Inadmissible",
-        message=" ".join(str(words.get("message") or "").split())[:MESSAGE_LIMIT],
+        message=" ".join(cut_message(words.get("message")).split())[:MESSAGE_LIMIT],
     )
 
 
