@@ -352,6 +352,12 @@ def test_a_foreign_record_prunes_nothing_outside_of_its_project(folder: Path, tm
     assert read("prune", str(mine), "--keep", "1", "--yes")["removed"] == [20]
 
 
+def test_a_run_right_below_the_root_is_pruned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_run(folder)
+    monkeypatch.setattr("trainchart.actions.checkpoints._PROJECT_BELOW", len(folder.parts))
+    assert read("prune", "exp-1", "--keep", "1", "--yes")["removed"] == [20]
+
+
 def test_a_run_of_an_earlier_version_is_found_by_its_claim(folder: Path) -> None:
     make_run(folder)
     record = json.loads((RUNS / "exp-1" / "run.json").read_text())

@@ -37,8 +37,8 @@ from trainchart_runtime.io.files import open_regular
 from trainchart_training.saving import catalogue
 from trainchart_training.saving.origin import ORIGIN_FILE
 
-_PROJECT_ABOVE = 2
-"""Folders from that of a run to the project's: PROJECT/.trainchart/runs/NAME."""
+_PROJECT_BELOW = 3
+"""Folders below a project's, down to that of a run: PROJECT/.trainchart/runs/NAME."""
 _CLAIMS = "claims"
 
 
@@ -187,7 +187,8 @@ def _refuse_used(folder: Path, run: Path | None) -> None:
         if is_running(run.parent, run.name):
             raise ToolError(f"{run.name} is running", hint=f"wait until it ends, or: trainchart stop {run.name}")
         # The record may be of a project from elsewhere, and name any folder.
-        if not folder.resolve().is_relative_to(run.resolve().parents[_PROJECT_ABOVE]):
+        project = Path(run.resolve().anchor, *run.resolve().parts[1:-_PROJECT_BELOW])
+        if not folder.resolve().is_relative_to(project):
             raise ToolError(
                 f"the record of {run.name} says that its checkpoints are in {folder}, outside of this project",
                 hint=f"if they are: trainchart checkpoints prune {shlex.quote(str(folder))}",

@@ -8,6 +8,7 @@ from trainchart.reports.hints import fill_in, start_again
 from trainchart.reports.report import OutsideChange, Report
 from trainchart.reports.text import describe_time
 from trainchart.reports.upgrade import Upgrade
+from trainchart_runtime.pod_causes import CONFIG_MISSING
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.problems import BY_SET
 from trainchart_runtime.run.state import Verdict
@@ -58,7 +59,8 @@ def change_lines(report: Report) -> Iterator[str]:
         yield f"  {describe_time(change.at)}  {change.subject}{owner}, by {change.by}: {list_names(change.fields)}"
     if report.outcome is not None:
         return
-    if any(change.kind == "Secret" for change in changes):
+    lacks_key = any(each.cause == CONFIG_MISSING.name for each in report.problems)
+    if any(change.kind == "Secret" for change in changes) and not lacks_key:
         yield f"  next: {_ROTATED} If the new value is right: {start_again(report.address)}"
         return
     own = [change for change in changes if change.is_of_release]

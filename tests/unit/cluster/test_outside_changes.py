@@ -27,7 +27,7 @@ from trainchart.cluster.outside_changes import (
     list_secrets,
 )
 from trainchart.cluster.snapshot import Snapshot
-from trainchart.reports.report import OutsideChange, Report, TrainingKey
+from trainchart.reports.report import OutsideChange, Report, ReportedProblem, TrainingKey
 from trainchart.reports.text import list_lines, status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
@@ -218,6 +218,11 @@ def test_a_key_that_was_changed_meanwhile_explains_a_refusal() -> None:
     assert "c2VjcmV0" not in text
     running = "\n".join(why_lines(replace(report, phase="Running", outcome=None, outside_changes=changes)))
     assert "If the new value is right: trainchart stop exp1" in running and "helm rollback" not in running
+    keyless = ReportedProblem(
+        "exp1-mnist-worker-1", "config-missing", "couldn't find key token in Secret a/credentials"
+    )
+    pending = replace(report, phase="Pending", outcome=None, outside_changes=changes, problems=(keyless,))
+    assert "If the new value is right" not in "\n".join(why_lines(pending))
 
 
 @pytest.mark.parametrize(
