@@ -352,6 +352,18 @@ def test_a_foreign_record_prunes_nothing_outside_of_its_project(folder: Path, tm
     assert read("prune", str(mine), "--keep", "1", "--yes")["removed"] == [20]
 
 
+@pytest.mark.parametrize("link", [".trainchart", ".trainchart/runs", ".trainchart/runs/exp-1"])
+def test_links_of_a_project_do_not_move_where_it_ends(folder: Path, tmp_path_factory: Any, link: str) -> None:
+    mine = tmp_path_factory.mktemp("mine") / "ck"
+    shutil.copytree(folder, mine)
+    make_run(mine)
+    Path(link).rename("real")
+    Path(link).symlink_to(Path("real").absolute())
+    error = call("prune", "exp-1", "--keep", "1", "--yes").exception
+    assert isinstance(error, ToolError)
+    assert error.message.endswith(f"checkpoints are in {mine}, outside of this project")
+
+
 def test_a_run_right_below_the_root_is_pruned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_run(folder)
     monkeypatch.setattr("trainchart.actions.checkpoints._PROJECT_BELOW", len(folder.parts))

@@ -187,7 +187,9 @@ def _refuse_used(folder: Path, run: Path | None) -> None:
         if is_running(run.parent, run.name):
             raise ToolError(f"{run.name} is running", hint=f"wait until it ends, or: trainchart stop {run.name}")
         # The record may be of a project from elsewhere, and name any folder.
-        project = Path(run.resolve().anchor, *run.resolve().parts[1:-_PROJECT_BELOW])
+        # Nor may links of its own decide where it ends.
+        place = run.absolute()
+        project = Path(place.anchor, *place.parts[1:-_PROJECT_BELOW]).resolve()
         if not folder.resolve().is_relative_to(project):
             raise ToolError(
                 f"the record of {run.name} says that its checkpoints are in {folder}, outside of this project",
