@@ -69,7 +69,7 @@ _FORMS = (
         "a private key",
         "PRIVATE",
         rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----[ \t]*"
-        rb"%b(?:[A-Za-z-]+: [^\n\\]*%b|%b)*[A-Za-z0-9+/=]{32}" % ((_NEWLINE,) * 3),
+        rb"%b(?:[A-Za-z-]{1,40}: [^\n\\]{0,200}%b|%b){0,20}[A-Za-z0-9+/=]{32}" % ((_NEWLINE,) * 3),
     ),
     _form("a private key", "PuTTY-User-Key-File-", r"(?m)^PuTTY-User-Key-File-\d: "),
     _form("a private key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50,}"),

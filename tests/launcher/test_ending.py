@@ -190,6 +190,19 @@ def test_having_given_up_outlives_the_container(pod):
     assert "gave up on this run before (program-exit)" in stderr.decode()
 
 
+def test_half_a_character_in_what_is_kept_does_no_harm(pod):
+    program = COUNT + "raise SystemExit(9)"
+    assert pod.run(program)[0] == 9
+    kept = pod.folder / "state" / "outcome.json"
+    kept.write_text(kept.read_text().replace("program-exit", "program-exit\\ud800", 1))
+    (pod.folder / "termination").unlink()
+    process = pod.start(program)
+    pod.wait_for_file("termination")
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=10)
+    assert "Traceback" not in stderr.decode() and process.returncode != 70
+
+
 def test_another_run_starts_with_a_fresh_budget(pod):
     program = COUNT + "raise SystemExit(9)"
     assert pod.run(program)[0] == 9

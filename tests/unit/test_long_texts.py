@@ -20,6 +20,7 @@ from trainchart.importing.shell import find_variables
 from trainchart.reports.hangs import explain_refusals
 from trainchart.reports.log_line import LogLine
 from trainchart.schema_validation import end_as_go
+from trainchart.secret_files import find_secret_content
 from trainchart.secret_masks import mask_command
 from trainchart.secret_names import hide_logins, holds_command_login
 
@@ -57,6 +58,9 @@ def explain(text: str) -> None:
         (holds_command_login, repeat("curl ")),
         (holds_command_login, "mc " + repeat("-a ")),
         (holds_command_login, repeat("mc -a ")),
+        (holds_command_login, "mc " + repeat("-mc ")),
+        (holds_command_login, "aws configure set " + repeat("secret")),
+        (lambda text: find_secret_content("a.yaml", text.encode()), repeat("a: -----BEGIN PRIVATE KEY-----\n")),
         (parse_requirements, "a==1" + repeat(" ") + "!"),
         (lambda text: require_no_logins(text, "requirements.txt"), repeat("a")),
         (lambda text: render_error(text, "chart"), f"Error: {repeat('a')}"),
@@ -77,6 +81,7 @@ def explain(text: str) -> None:
             "mask-colons",
         ),
         *("logins", "command-logins", "command-logins-flags", "command-logins-words"),
+        *("command-logins-mc", "command-logins-aws", "private-keys"),
         *("requirements", "requirements-logins", "render-error", "pattern", "variables", "refusals"),
     ],
 )

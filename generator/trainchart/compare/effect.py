@@ -95,10 +95,12 @@ def find_changes(
 
 
 def _by_identity(rendering: Rendering) -> dict[tuple[str, ...], Manifest]:
-    return {
-        (_group(manifest), manifest.kind, namespace_of(manifest, rendering), manifest.name): manifest
-        for manifest in rendering.manifests
-    }
+    found: dict[tuple[str, ...], Manifest] = {}
+    for manifest in sorted(rendering.manifests, key=is_hook):
+        key: tuple[str, ...] = _group(manifest), manifest.kind, namespace_of(manifest, rendering), manifest.name
+        # A hook may have the name of an object of the release.
+        found[(*key, "hook") if key in found and is_hook(manifest) else key] = manifest
+    return found
 
 
 def _group(manifest: Manifest) -> str:

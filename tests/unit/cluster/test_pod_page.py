@@ -66,6 +66,12 @@ def test_what_is_no_page_is_an_error(content: bytes) -> None:
         read(content)
 
 
+def test_a_length_of_many_digits_is_none() -> None:
+    page = answer(b"{}").replace(b"Content-Length: 2", b"Content-Length: " + b"2" * 5000)
+    content, _ = read(BEGIN + data(page))
+    assert content == b"{}"
+
+
 def test_a_page_without_end_is_given_up() -> None:
     with pytest.raises(ClusterError, match="more than"):
         read(BEGIN + data(answer(b"x" * 300_000, length=10**9)), 1_000_000)

@@ -54,6 +54,13 @@ DEPLOYMENT = {**copy.deepcopy(STATEFUL_SET), "kind": "Deployment"}
 HOOK = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "t", "annotations": {"helm.sh/hook": "test"}}}
 
 
+def test_a_hook_of_the_same_name_hides_no_object() -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "t"}, "spec": {"restartPolicy": "Never"}}
+    changed = {**pod, "spec": {"restartPolicy": "Always"}}
+    (change,) = find_changes(rendering(pod, HOOK), rendering(changed, HOOK))
+    assert (change.kind, [field.path for field in change.fields]) == ("Pod", ["spec.restartPolicy"])
+
+
 def rendering(*documents: dict[str, Any]) -> Rendering:
     return Rendering("exp", "default", tuple(Manifest("templates/a.yaml", document) for document in documents), {})
 

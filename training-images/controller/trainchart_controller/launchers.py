@@ -10,6 +10,7 @@ import http.client
 import io
 import json
 import queue
+import re
 import socket
 import threading
 import time
@@ -86,12 +87,19 @@ class LauncherPoll:
             time.sleep(max(until - time.monotonic(), _PAUSE_SECONDS))
 
 
+_HEAD_LIMIT = 8192
+"""Bytes of the headers: those of launchers have some hundreds, and Python needs half a minute for some of 240 KB."""
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+
+
 class _ShortStream(io.RawIOBase):
-    """The first _ANSWER_LIMIT bytes that come over a socket."""
+    """The first _ANSWER_LIMIT bytes that come over a socket; _HEAD_LIMIT where the headers have not ended by then."""
 
     def __init__(self, connected: socket.socket) -> None:
         self._whole = connected.makefile("rb", buffering=0)
-        self._left = _ANSWER_LIMIT
+        self._left = _HEAD_LIMIT
+        self._head: Optional[bytes] = b""
+        """What has come of the headers; None once they have ended."""
 
     def readable(self) -> bool:
         return True
@@ -99,6 +107,11 @@ class _ShortStream(io.RawIOBase):
     def readinto(self, buffer: Any) -> Optional[int]:
         number = self._whole.readinto(memoryview(buffer)[: self._left])
         self._left -= number or 0
+        if self._head is not None and number:
+            self._head += bytes(memoryview(buffer)[:number])
+            if _HEAD_END.search(self._head):
+                self._head = None
+                self._left += _ANSWER_LIMIT - _HEAD_LIMIT
         return number
 
     def close(self) -> None:

@@ -222,7 +222,7 @@ class Supervisor:
         """
         from trainchart_runtime.termination import parse_termination
 
-        state.write_termination(self._settings.termination_file, message.encode())
+        state.write_termination(self._settings.termination_file, message.encode("utf-8", "replace"))
         outcome = parse_termination(message)
         if outcome is not None and not outcome.succeeded:
             print_line(f"{self._settings.task}: gave up on this run before ({outcome.cause}); not starting again")

@@ -24,6 +24,8 @@ from trainchart_runtime.scheduling_words import (
 from trainchart_runtime.start_words import LOST_DEVICES, TOO_LITTLE_MEMORY, name_start_cause
 
 MESSAGE_LIMIT = 500
+_EVENT_MESSAGE = 1024
+"""Characters: the newer API of Events allows no more, and thousands of them are kept."""
 _NAME_LIMIT = 300
 """Characters of a name in an Event, where Kubernetes does not limit it: names of objects have 253."""
 CLAIM_CAUSES = (pod_causes.VOLUME_ERROR.name, pod_causes.CLAIM_MISSING.name)
@@ -66,7 +68,7 @@ def parse_event(event: Mapping[str, Any]) -> Event:
     about = event.get("involvedObject") or {}
     series = event.get("series") or {}
     # The scheduler of Kubernetes 1.36 names no related object.
-    message = cut_message(event.get("message"))
+    message = cut_message(event.get("message"))[:_EVENT_MESSAGE]
     preemptor = _PREEMPTOR.match(message) if event.get("reason") == "Preempted" else None
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return Event(

@@ -13,6 +13,8 @@ from trainchart.host.deadline import run_within
 _SECONDS = 4.0
 """All of it: who waits for a page wants it now."""
 _BYTES = 256 * 1024
+_DIGITS = 10
+"""Fewer than these has the length of an answer that is read."""
 _DATA, _ERROR = 0, 1
 _PORT_BYTES = 2
 """Every channel begins with its port."""
@@ -62,6 +64,7 @@ def _is_whole(answer: bytes) -> bool:
     head, is_headed, body = answer.partition(b"\r\n\r\n")
     for line in head.split(b"\r\n")[1:]:
         name, _, value = line.partition(b":")
-        if is_headed and name.strip().lower() == b"content-length" and value.strip().isdigit():
-            return len(body) >= int(value)
+        size = value.strip()
+        if is_headed and name.strip().lower() == b"content-length" and size.isdigit() and len(size) < _DIGITS:
+            return len(body) >= int(size)
     return False

@@ -84,6 +84,7 @@ OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "exp1-w", "uid"
         ([{**OWNER, "kind": "ReplicaSet"}], ""),
         ([{**OWNER, "apiVersion": "example.com/v1"}], ""),
         ([{**OWNER, "controller": None}], ""),
+        ([{**OWNER, "uid": "u" * 99_999}], "u" * 64),
         (None, ""),
     ],
 )

@@ -47,6 +47,9 @@ _PEERS_KEPT = 20
 _PEER_LIMIT = 200
 """Characters of a peer's address, and of why it cannot be reached."""
 _KILL_LIMIT = 200
+_UID_LIMIT = 64
+"""Characters: Kubernetes makes uids of 36, and does not limit those that others write as an owner's."""
+_REASON_LIMIT = 200
 _RUN_ID_LIMIT = 300
 """Characters: more than a chart gives a run."""
 _ENTRIES_KEPT = 100
@@ -330,7 +333,7 @@ def _find_owner(metadata: Mapping[str, Any]) -> str:
     """Return the uid of the StatefulSet that controls a pod; empty where none does."""
     for owner in metadata.get("ownerReferences") or ():
         if owner.get("controller") and (owner.get("apiVersion"), owner.get("kind")) == ("apps/v1", "StatefulSet"):
-            return str(owner.get("uid") or "")
+            return str(owner.get("uid") or "")[:_UID_LIMIT]
     return ""
 
 
@@ -351,7 +354,7 @@ def _parse_end(terminated: Mapping[str, Any]) -> ContainerEnd:
     termination = parse_termination(message)
     return ContainerEnd(
         exit_code=terminated.get("exitCode") or 0,
-        reason=terminated.get("reason") or "",
+        reason=str(terminated.get("reason") or "")[:_REASON_LIMIT],
         detail="" if termination else hide_credentials(last_line(message))[:MESSAGE_LIMIT],
         termination=termination,
         finished_at=parse_time(terminated.get("finishedAt")),
