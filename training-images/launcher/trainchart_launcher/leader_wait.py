@@ -22,7 +22,7 @@ _PAUSE_PER_TASK_SECONDS = 0.002
 _ANSWER_SECONDS = 1.0
 _ANSWER_LIMIT = 65_536
 """Bytes: the state is among the first lines."""
-_STATE = re.compile(rb'^trainchart_state\{[^}\n]*state="([a-z]+)"[^}\n]*\} 1\.0$', re.MULTILINE)
+_STATE = re.compile(rb'^trainchart_state\{[^}\n]{0,500}?state="([a-z]{1,30})"[^}\n]{0,500}\} 1\.0$', re.MULTILINE)
 _NOBODY = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)
 _ENDED = (b"waiting", b"parked")
 """States in which no program runs that could save."""

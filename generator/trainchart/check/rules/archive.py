@@ -22,7 +22,7 @@ _LEFTOVERS = re.compile(
 )
 _OWN_TESTS = re.compile(r"tests?/.*|[^/]+\.tgz")
 _ABOUT = ("Chart.yaml", "Chart.lock", "requirements.yaml", "requirements.lock")
-_VALUES = re.compile(r"(?:charts/[^/]+/)*values[^/]*\.ya?ml")
+_VALUES = re.compile(r"(?:charts/[^/]+/)*(?:ci/)?[^/]*values[^/]*\.ya?ml")
 _PLAIN_PAIR = re.compile(r"""\s*(?:-\s+)?["']?(?P<name>[\w.-]+)["']?\s*:\s*["']?(?P<value>[^\s"'#{\[&*!|>][^\s"']*)""")
 """A key and its text on a line of a file that is not YAML."""
 _FLAG = re.compile(
