@@ -6,13 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from trainchart.actions.support.parallel import map_parallel
+from trainchart.actions.support.parallel import _print_unless_cancelled, map_parallel
 
 _SLOW = """
 import pathlib, tempfile, time
@@ -113,3 +115,20 @@ def list_session(session: int) -> list[int]:
             if int(of) == session and state != "Z":
                 found.append(int(stat.parent.name))
     return found
+
+
+def test_threads_say_all_but_that_tasks_were_cancelled() -> None:
+    said: list[BaseException | None] = []
+
+    def run(error: Exception) -> None:
+        arguments = threading.ExceptHookArgs((type(error), error, None, None))
+        _print_unless_cancelled(lambda found: said.append(found.exc_value), arguments)
+
+    other = ValueError("x")
+    run(InvalidStateError("CANCELLED"))
+    run(other)
+    assert said == [other]
+    hook = threading.excepthook
+    with pytest.raises(TypeError):
+        list(map_parallel(abs, [1, "x"], are_many=True))  # type: ignore[list-item]
+    assert threading.excepthook is hook

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import InvalidStateError, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -38,14 +38,27 @@ def map_parallel(work: Callable[[Task], Result], tasks: Sequence[Task], *, are_m
         pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
         with _without_interrupts():
             results = pool.map(functools.partial(_work_until_stopped, work), tasks)
-    with pool:
-        try:
-            yield from results
-        except BaseException:
-            for process in multiprocessing.active_children():
-                if process not in others:
-                    process.terminate()
-            raise
+    hook = threading.excepthook
+    try:
+        with pool:
+            try:
+                yield from results
+            except BaseException:
+                threading.excepthook = functools.partial(_print_unless_cancelled, hook)
+                for process in multiprocessing.active_children():
+                    if process not in others:
+                        process.terminate()
+                raise
+    finally:
+        threading.excepthook = hook
+
+
+def _print_unless_cancelled(
+    hook: Callable[[threading.ExceptHookArgs], object], found: threading.ExceptHookArgs
+) -> None:
+    """Print the exception of a thread, but for that of a pool which meets tasks that were cancelled (Python 3.11)."""
+    if not isinstance(found.exc_value, InvalidStateError):
+        hook(found)
 
 
 def _has_one_thread() -> bool:
