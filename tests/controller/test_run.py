@@ -209,11 +209,17 @@ def test_controller_of_a_superseded_plan_exits_without_acting(api, start, run_to
     assert "plan plan-2 has replaced plan plan-1" in old.log
 
 
-def test_controller_continues_after_a_rollback_to_its_plan(api, start, run_to_phase):
-    old = start(ROLLBACK="600")
+def start_and_replace(api, start, run_to_phase, seconds):
+    """Return a controller that has run, and now waits for a rollback to its plan, for so many seconds."""
+    old = start(ROLLBACK=seconds)
     run_to_phase("Running")
     api.put_plan("plan-2")
     api.wait_for(lambda: "does nothing unless a rollback returns to its plan" in old.log, "told")
+    return old
+
+
+def test_controller_continues_after_a_rollback_to_its_plan(api, start, run_to_phase):
+    old = start_and_replace(api, start, run_to_phase, "600")
     api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
     assert api.state()["phase"] == "Running" and old.process.poll() is None
     api.put_plan("plan-1")
@@ -234,20 +240,14 @@ def test_controller_that_starts_with_a_replaced_plan_waits_too(api, start, run_t
 
 
 def test_controller_whose_release_goes_away_meanwhile_ends(api, start, run_to_phase):
-    old = start(ROLLBACK="600")
-    run_to_phase("Running")
-    api.put_plan("plan-2")
-    api.wait_for(lambda: "does nothing unless a rollback returns to its plan" in old.log, "told")
+    old = start_and_replace(api, start, run_to_phase, "600")
     api.delete_state()
     api.job_uid = ""
     assert old.wait() == 0
 
 
 def test_a_record_that_was_deleted_comes_back_with_a_rollback(api, start, run_to_phase):
-    old = start(ROLLBACK="20")
-    run_to_phase("Running")
-    api.put_plan("plan-2")
-    api.wait_for(lambda: "does nothing unless a rollback returns to its plan" in old.log, "told")
+    old = start_and_replace(api, start, run_to_phase, "20")
     api.delete_state()
     seen = len(api.requests)
     api.wait_for(lambda: ("GET", JOB_PATH) in api.requests[seen:], "the Job is read")

@@ -20,7 +20,7 @@ from trainchart.cluster.checkpoint_folders import (
     may_share_folder,
     sort_by_folder,
 )
-from trainchart.cluster.config_keys import describe_keys, lacks_key
+from trainchart.cluster.config_keys import describe_keys
 from trainchart.cluster.controller_rights import find_account, find_missing_rights
 from trainchart.cluster.diagnosis import diagnose, list_unknown
 from trainchart.cluster.evictors import find_evictors, list_evicted
@@ -53,6 +53,7 @@ from trainchart.cluster.running_logs import describe_dead_threads, describe_lone
 from trainchart.cluster.snapshot import Object, Snapshot, Unreadable, listed
 from trainchart.cluster.storage_folders import find_storage, list_volumes_of
 from trainchart.cluster.upgrades import describe_unread_upgrade, find_upgrades
+from trainchart.reports.changes import lacks_key
 from trainchart.reports.report import Report
 from trainchart_runtime.pod_causes import IMAGE_PULL, POD_DELETED
 from trainchart_runtime.run.state import FAILED, RUNNING

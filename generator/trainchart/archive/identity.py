@@ -1,5 +1,7 @@
 """The content identity of a chart: two charts with the same identity install the same.
 
+Except for templates that read our build annotations (.Chart.Annotations), which generated charts do not.
+
 It is the sha256 of the canonical uncompressed tar. Compression differs between zlib versions and Chart.yaml
 is re-written by `helm package`, so neither the gzip bytes nor the text of Chart.yaml take part: Chart.yaml
 enters as sorted JSON without our build annotations.

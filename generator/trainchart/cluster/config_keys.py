@@ -10,11 +10,6 @@ from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.start_words import find_keyless
 
 
-def lacks_key(report: Report) -> bool:
-    """Return whether a pod of a run waits for a key of a Secret or ConfigMap."""
-    return any(find_keyless(each.message) for each in report.problems)
-
-
 def describe_keys(report: Report, objects: Mapping[str, Iterable[Object]]) -> Iterator[str]:
     """Yield the keys of each Secret and ConfigMap that lacks one; `objects` are those that were read, by kind."""
     for kind, name in dict.fromkeys(found for each in report.problems if (found := find_keyless(each.message))):

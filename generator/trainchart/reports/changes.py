@@ -8,11 +8,11 @@ from trainchart.reports.hints import fill_in, start_again
 from trainchart.reports.report import OutsideChange, Report
 from trainchart.reports.text import describe_time
 from trainchart.reports.upgrade import Upgrade
-from trainchart_runtime.pod_causes import CONFIG_MISSING
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.problems import BY_SET
 from trainchart_runtime.run.state import Verdict
 from trainchart_runtime.running_causes import NOT_A_NUMBER
+from trainchart_runtime.start_words import find_keyless
 
 _SHOWN = 8
 _DROPPED_SHOWN = 4
@@ -47,6 +47,11 @@ _SPOILED = (
 )
 
 
+def lacks_key(report: Report) -> bool:
+    """Return whether a pod of a run waits for a key of a Secret or ConfigMap."""
+    return any(find_keyless(each.message) for each in report.problems)
+
+
 def change_lines(report: Report) -> Iterator[str]:
     """Yield what was changed, and of a run that goes on, what to do about it."""
     changes = report.outside_changes
@@ -59,8 +64,7 @@ def change_lines(report: Report) -> Iterator[str]:
         yield f"  {describe_time(change.at)}  {change.subject}{owner}, by {change.by}: {list_names(change.fields)}"
     if report.outcome is not None:
         return
-    lacks_key = any(each.cause == CONFIG_MISSING.name for each in report.problems)
-    if any(change.kind == "Secret" for change in changes) and not lacks_key:
+    if any(change.kind == "Secret" for change in changes) and not lacks_key(report):
         yield f"  next: {_ROTATED} If the new value is right: {start_again(report.address)}"
         return
     own = [change for change in changes if change.is_of_release]

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.small_cluster.cluster_objects import NAMESPACE, NOW
-from trainchart.cluster.config_keys import describe_keys, lacks_key
+from trainchart.cluster.config_keys import describe_keys
+from trainchart.reports.changes import lacks_key
 from trainchart.reports.report import Report, ReportedProblem, TrainingKey
 
 
