@@ -13,6 +13,7 @@ from typing import Any
 
 from trainchart.check.immutable import find_differences, find_rejections
 from trainchart.check.objects import is_hook, mapping_at, namespace_of
+from trainchart.check.pod_templates import kubernetes_kind
 from trainchart.compare.normal import normal_document
 from trainchart.helm.rendering import Manifest, Rendering
 from trainchart_runtime.contract import RESOURCE_POLICY_ANNOTATION
@@ -119,7 +120,8 @@ def _compare(old: Manifest | None, new: Manifest | None, without: Collection[tup
     fields = tuple(
         field
         for field in found
-        if (old.kind, field.path) not in without and (field.after is not None or (old.kind, field.path) not in _KEPT)
+        if (old.kind, field.path) not in without
+        and (field.after is not None or (kubernetes_kind(old), field.path) not in _KEPT)
     )
     if not fields:
         return None

@@ -50,6 +50,13 @@ JOB = {
     "metadata": {"name": "a"},
     "spec": {"backoffLimit": 1, "template": {"spec": {"containers": [{"name": "a", "image": "a:1"}]}}},
 }
+WORK_QUEUE = {**JOB, "spec": {"parallelism": 5, "template": {"spec": {"containers": [{"name": "a", "image": "a:1"}]}}}}
+CUSTOM = {
+    "apiVersion": "example.com/v1",
+    "kind": "Job",
+    "metadata": {"name": "a"},
+    "spec": {"limits": {"size": "1"}, "template": {}},
+}
 DEPLOYMENT = {**copy.deepcopy(STATEFUL_SET), "kind": "Deployment"}
 HOOK = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "t", "annotations": {"helm.sh/hook": "test"}}}
 
@@ -102,6 +109,10 @@ CONTAINER = ("spec", "template", "spec", "containers", 0)
         (STATEFUL_SET, (*CONTAINER, "ports", 0, "protocol"), "UDP", Effect.restart),
         (STATEFUL_SET, ("spec", "template", "spec", "dnsPolicy"), "ClusterFirst", None),
         (STATEFUL_SET, ("spec", "template", "spec", "terminationGracePeriodSeconds"), 60, Effect.restart),
+        (STATEFUL_SET, ("spec", "template", "spec", "initContainers"), [{"restartPolicy": "Always"}], Effect.restart),
+        (STATEFUL_SET, (*CONTAINER, "livenessProbe", "terminationGracePeriodSeconds"), 30, Effect.restart),
+        (STATEFUL_SET, (*CONTAINER, "terminationMessagePolicy"), "File", None),
+        (STATEFUL_SET, (*CONTAINER, "protocol"), "TCP", Effect.restart),
         (STATEFUL_SET, ("spec", "template", "metadata", "annotations", "dnsPolicy"), "ClusterFirst", Effect.restart),
         (STATEFUL_SET, ("spec", "template", "metadata", "labels", "helm.sh/chart"), "a-2.0.0", Effect.restart),
         (STATEFUL_SET, ("spec", "serviceName"), "b", Effect.rejected),
@@ -125,6 +136,13 @@ CONTAINER = ("spec", "template", "spec", "containers", 0)
         (JOB, (*CONTAINER, "image"), "a:2", Effect.rejected),
         (JOB, ("spec", "completions"), 2, Effect.rejected),
         (JOB, ("spec", "completions"), 1, None),
+        (JOB, ("spec", "parallelism"), 1, Effect.applied),
+        (WORK_QUEUE, ("spec", "completions"), 1, Effect.rejected),
+        (WORK_QUEUE, ("spec", "parallelism"), None, Effect.applied),
+        (CUSTOM, ("spec", "template"), {"protocol": "TCP"}, Effect.applied),
+        (CUSTOM, ("spec", "items"), [], Effect.applied),
+        (CUSTOM, ("spec", "limits", "size"), "1.0", Effect.applied),
+        (CUSTOM, ("metadata", "labels"), {"helm.sh/chart": "a-2.0.0"}, None),
         (JOB, ("spec", "backoffLimit"), 2, Effect.applied),
         (HOOK, ("spec", "nodeName"), "b", Effect.none),
     ],
