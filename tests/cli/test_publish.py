@@ -58,6 +58,19 @@ def test_publishing_twice_and_then_something_else(plain_chart: Path, tmp_path: P
     assert sorted(path.name for path in (tmp_path / "repository").iterdir()) == ["index.yaml", "plain-1.2.3.tgz"]
 
 
+def test_another_build_of_a_published_chart_is_named(plain_chart: Path, tmp_path: Path) -> None:
+    to = ("--to", tmp_path / "repository", SKIP)
+    assert "another build" not in run("publish", plain_chart, *to, SOURCE_DATE_EPOCH="0").stdout
+    again = run("publish", plain_chart, *to, SOURCE_DATE_EPOCH="1")
+    there, here = "1970-01-01T00:00:00Z", "1970-01-01T00:00:01Z"
+    assert again.stdout.splitlines()[1:3] == [
+        "  was already published with the same content",
+        f"    from another build: trainchart/created is {there}, here {here}",
+    ]
+    told = json.loads(run("publish", plain_chart, *to, "--format=json", SOURCE_DATE_EPOCH="1").stdout)
+    assert told["otherBuild"] == {"trainchart/created": {"published": there, "here": here}}
+
+
 def test_an_archive_goes_as_it_is_with_its_signature(plain_chart: Path, tmp_path: Path) -> None:
     assert run("package", plain_chart, "-d", tmp_path).returncode == 0
     archive = tmp_path / "plain-1.2.3.tgz"

@@ -63,6 +63,11 @@ class ChartFile:
         return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
     @property
+    def build(self) -> dict[str, str]:
+        """The build annotations: what it was made from, and when."""
+        return {key: value for key, value in self.annotations.items() if key in BUILD_ANNOTATIONS}
+
+    @property
     def plain_data(self) -> dict[str, Any]:
         """The content without build annotations: what identity is about."""
         return _without_build_annotations(self.data)

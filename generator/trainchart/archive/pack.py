@@ -61,6 +61,8 @@ class ChartArchive:
     identity: str
     paths: tuple[str, ...]
     """The files inside, relative to the chart folder."""
+    build: Mapping[str, str]
+    """Its build annotations, which take no part in the identity."""
 
 
 def pack_chart(files: Mapping[str, bytes], build: BuildInfo) -> ChartArchive:
@@ -68,7 +70,8 @@ def pack_chart(files: Mapping[str, bytes], build: BuildInfo) -> ChartArchive:
     chart = parse_chart_file(files)
     kept = drop_ignored(files)
     identity = identity_of_kept(chart, kept)
-    stamped = stamp_chart_file(chart, _annotations(identity, build))
+    annotations = _annotations(identity, build)
+    stamped = stamp_chart_file(chart, annotations)
     data = _compress(build_tar(chart.name, {**kept, CHART_FILE: stamped.encode()}))
     parse_archive(data)  # refuses names of files that are another path to Helm, or that no reader takes
     return ChartArchive(
@@ -78,6 +81,7 @@ def pack_chart(files: Mapping[str, bytes], build: BuildInfo) -> ChartArchive:
         data=data,
         identity=identity,
         paths=tuple(sorted({*kept, CHART_FILE})),
+        build=annotations,
     )
 
 
@@ -92,6 +96,7 @@ def open_archive(data: bytes) -> ChartArchive:
         data=data,
         identity=identity_of_kept(chart, files),
         paths=tuple(files),
+        build=chart.build,
     )
 
 

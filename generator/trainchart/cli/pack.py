@@ -10,7 +10,7 @@ import typer
 
 from trainchart.cli.options import ContextOption
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
-from trainchart.cli.publish import PlainHttpOption, ToOption, describe_publication
+from trainchart.cli.publish import PlainHttpOption, ToOption, print_publication
 from trainchart.cli.signals import end_in_order
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def publish(
         print_json({"reference": done.reference, "digest": done.digest, "isNew": done.is_new})
         return
     print_line(done.reference)
-    print_line(f"  {describe_publication(done.is_new)}")
+    print_publication(done)
     print_line(f"  digest    {done.digest}")
 
 

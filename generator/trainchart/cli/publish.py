@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from trainchart.cli.package import SignOption
 
 if TYPE_CHECKING:
     from trainchart.actions.support.repository_access import Address, ImageAccess
+    from trainchart.publish.repository import Publication
 
 ToOption = Annotated[
     str,
@@ -98,6 +100,7 @@ def publish(
                 "digest": publication.digest,
                 "reference": publication.reference,
                 "isNew": publication.is_new,
+                "otherBuild": describe_other_build(publication.other_build),
                 "isSigned": publication.is_signed,
                 "provenanceRefused": publication.refused,
                 "imageCheck": describe_image_check(skip_image_check, publication.is_new),
@@ -105,7 +108,7 @@ def publish(
         )
         return
     print_line(publication.reference)
-    print_line(f"  {describe_publication(publication.is_new)}")
+    print_publication(publication)
     print_line(f"  identity  sha256:{done.identity}")
     print_line(f"  digest    {publication.digest}")
     print_line(f"  signature {'there' if publication.is_signed else 'none'}")
@@ -134,9 +137,16 @@ def print_warnings(warnings: tuple[str, ...]) -> None:
         print_note(f"warning: {warning}")
 
 
-def describe_publication(is_new: bool) -> str:
-    """Return whether a version is new, in words."""
-    return "published" if is_new else "was already published with the same content"
+def print_publication(publication: Publication) -> None:
+    """Say whether a version is new, and what another build says that was published before."""
+    print_line(f"  {'published' if publication.is_new else 'was already published with the same content'}")
+    for key, (there, here) in publication.other_build.items():
+        print_line(f"    from another build: {key} is {there or 'missing'}, here {here or 'missing'}")
+
+
+def describe_other_build(other_build: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, str]]:
+    """Return the build annotations that differ, as results say it."""
+    return {key: {"published": there, "here": here} for key, (there, here) in other_build.items()}
 
 
 def describe_image_check(is_skipped: bool, is_needed: bool) -> str:

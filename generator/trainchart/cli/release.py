@@ -19,7 +19,8 @@ from trainchart.cli.publish import (
     ToOption,
     choose_image_access,
     describe_image_check,
-    describe_publication,
+    describe_other_build,
+    print_publication,
     print_warnings,
     warn_of_refusal,
 )
@@ -141,6 +142,7 @@ def _print(released: Released, format_: Format, image_check: str) -> None:
                 "version": released.version,
                 "effect": released.changes.effect_text if released.changes else "",
                 "isNew": publication is not None and publication.is_new,
+                "otherBuild": describe_other_build(publication.other_build if publication else {}),
                 "identity": released.archive.identity if released.archive else "",
                 "digest": publication.digest if publication else "",
                 "reference": publication.reference if publication else "",
@@ -155,6 +157,6 @@ def _print(released: Released, format_: Format, image_check: str) -> None:
         print_line(f"{released.name} {released.version} would be published\n\n{released.entry}", end="")
     else:
         print_line(publication.reference)
-        print_line(f"  {describe_publication(publication.is_new)}")
+        print_publication(publication)
         print_line(f"  identity  sha256:{released.archive.identity}\n  digest    {publication.digest}")
         print_line(f"  images    {image_check}\n\n{released.entry}", end="")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from trainchart.archive.chart_file import parse_chart_file
@@ -66,6 +66,8 @@ class Publication:
     """A .prov file is there; an earlier publication may have had none."""
     refused: str = ""
     """Why the repository has not taken what says where the chart comes from; empty where it has, or was not asked."""
+    other_build: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Build annotations of the published archive that differ: what it says, and what the upload says."""
 
 
 class Repository(Protocol):
@@ -126,8 +128,9 @@ def find_publication(repository: Repository, upload: Upload) -> Publication | No
     if there is None:
         return None
     reference = repository.reference(archive.name, archive.version)
-    require_same(reference, there, archive)
-    return Publication(False, there.digest, reference, there.provenance is not None)
+    published = require_same(reference, there, archive)
+    signed = there.provenance is not None
+    return Publication(False, there.digest, reference, signed, other_build=_compare_builds(published, archive))
 
 
 def add_upload(repository: Repository, upload: Upload) -> Publication:
@@ -144,16 +147,24 @@ def add_upload(repository: Repository, upload: Upload) -> Publication:
     return replace(done, is_new=True, refused=refused)
 
 
-def require_same(reference: str, there: FetchedArchive, archive: ChartArchive) -> None:
-    """Refuse to take a published archive for another one. Raises VersionConflict with both identities."""
+def require_same(reference: str, there: FetchedArchive, archive: ChartArchive) -> ChartArchive:
+    """Return the published archive. Raises VersionConflict, with both identities, where its content is another."""
     try:
-        identity = open_archive(there.data).identity
+        published = open_archive(there.data)
     except ToolError as error:
         raise PublishError(f"{reference} is published, but is not a chart: {error.message}", hint=error.hint) from error
-    if identity != archive.identity:
+    if published.identity != archive.identity:
         raise VersionConflict(
             f"{reference} is published with different content",
             hint="published versions are immutable: raise version in the model spec, run trainchart generate, "
             "and publish that chart",
-            problems=(Problem(f"published sha256:{identity}, here sha256:{archive.identity}"),),
+            problems=(Problem(f"published sha256:{published.identity}, here sha256:{archive.identity}"),),
         )
+    return published
+
+
+def _compare_builds(published: ChartArchive, archive: ChartArchive) -> dict[str, tuple[str, str]]:
+    """Return the build annotations that differ, empty where one is missing."""
+    every = sorted({*published.build, *archive.build})
+    builds = {key: (published.build.get(key, ""), archive.build.get(key, "")) for key in every}
+    return {key: (there, here) for key, (there, here) in builds.items() if there != here}
