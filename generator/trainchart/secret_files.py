@@ -137,7 +137,7 @@ _JSON_MARKS = (b'"private_key"', b'"refresh_token"', b'"client_secret"', b'"kty"
 _REGISTRY_LOGINS = ("auth", "password", "identitytoken", "registrytoken")
 _KUBERNETES = "a Kubernetes Secret"
 _PRIVATE_KEY = "a private key"
-"""Of such names, a file may also hold a certificate or a public key."""
+"""A file with the name of a private key may hold a certificate or a public key instead."""
 _KUBERNETES_SECRET = re.compile(rb"(?m)^kind:[ \t]*[\"']?Secret\b")
 _DATA = rb"(?:data|stringData):[ \t]*(?:\{[ \t]*[^\s{}]|\r?\n(?:[ \t]*#.*\n)*[ \t]+[^\s:#]+:[ \t]*[^\s{])"
 _SECRET_DATA = re.compile(rb"(?m)^" + _DATA)
@@ -291,7 +291,7 @@ def _is_kubernetes_secret(content: bytes) -> bool:
 
 
 def _gives_secret(content: bytes) -> bool:
-    """Tell whether a template, or YAML of any style, gives a Secret a value that stands in it."""
+    """Return whether a template or a YAML file of any style holds a literal value of a Secret."""
     if b"Secret" not in content:
         return False
     plain = _ACTION.sub(_GIVEN_LATER.encode(), _ACTION_LINE.sub(b"", content)).decode(errors="replace")

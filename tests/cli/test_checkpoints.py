@@ -344,10 +344,8 @@ def test_a_foreign_record_prunes_nothing_outside_of_its_project(folder: Path, tm
     make_run(mine)
     assert read("exp-1")["latest"] == 40
     error = call("prune", "exp-1", "--keep", "1", "--yes").exception
-    assert isinstance(error, ToolError) and error.message.endswith(
-        f"checkpoints are in {mine}, outside of this project"
-    )
-    assert error.hint == f"if they are: trainchart checkpoints prune {mine}"
+    assert isinstance(error, ToolError) and error.message.endswith(f"checkpoints are in {mine}, outside this project")
+    assert error.hint == f"if that is correct, name the folder: trainchart checkpoints prune {mine} --keep 1"
     assert (mine / "ckpt-20.json").exists()
     assert read("prune", str(mine), "--keep", "1", "--yes")["removed"] == [20]
 
@@ -361,7 +359,7 @@ def test_links_of_a_project_do_not_move_where_it_ends(folder: Path, tmp_path_fac
     Path(link).symlink_to(Path("real").absolute())
     error = call("prune", "exp-1", "--keep", "1", "--yes").exception
     assert isinstance(error, ToolError)
-    assert error.message.endswith(f"checkpoints are in {mine}, outside of this project")
+    assert error.message.endswith(f"checkpoints are in {mine}, outside this project")
 
 
 def test_a_run_right_below_the_root_is_pruned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

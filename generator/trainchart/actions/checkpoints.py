@@ -113,7 +113,7 @@ class _Folder:
         return checkpoint
 
     def plan_pruning(self, keep: int) -> Pruning:
-        _refuse_used(self.path, self.run)
+        _refuse_used(self.path, self.run, keep)
         return plan_folder_pruning(self.path, keep, self.tell)
 
     def prune(self, pruning: Pruning) -> None:
@@ -180,20 +180,20 @@ def _copy(source: Path, copy: Path) -> None:
         os.utime(new.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
 
-def _refuse_used(folder: Path, run: Path | None) -> None:
-    """Raise ToolError while a training may write into the folder."""
+def _refuse_used(folder: Path, run: Path | None, keep: int) -> None:
+    """Raise ToolError while a training may write into the folder, or if it is a run's and outside its project."""
     own: set[str] = set()
     if run is not None:
         if is_running(run.parent, run.name):
             raise ToolError(f"{run.name} is running", hint=f"wait until it ends, or: trainchart stop {run.name}")
-        # The record may be of a project from elsewhere, and name any folder.
-        # Nor may links of its own decide where it ends.
+        # The project may come from elsewhere: its record may name any folder, and its links may lead anywhere.
         place = run.absolute()
         project = Path(place.anchor, *place.parts[1:-_PROJECT_BELOW]).resolve()
         if not folder.resolve().is_relative_to(project):
             raise ToolError(
-                f"the record of {run.name} says that its checkpoints are in {folder}, outside of this project",
-                hint=f"if they are: trainchart checkpoints prune {shlex.quote(str(folder))}",
+                f"the record of {run.name} says that its checkpoints are in {folder}, outside this project",
+                hint="if that is correct, name the folder: "
+                f"trainchart checkpoints prune {shlex.quote(str(folder))} --keep {keep}",
             )
         # It is over, so what its pods have left there says nothing.
         own = {str(pod["name"]) for pod in read_record(run / RUN_FILE).get("pods", ()) if "name" in pod}

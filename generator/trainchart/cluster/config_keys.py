@@ -1,4 +1,4 @@
-"""Says which keys a Secret or ConfigMap has that lacks the one that a pod refers to. Pure."""
+"""Lists the keys of a Secret or ConfigMap that lacks the key a pod refers to. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from trainchart_runtime.start_words import find_keyless
 
 
 def describe_keys(report: Report, objects: Mapping[str, Iterable[Object]]) -> Iterator[str]:
-    """Yield the keys of each Secret and ConfigMap that lacks one; `objects` are those that were read, by kind."""
+    """Yield which keys each Secret or ConfigMap that lacks one has; `objects` are those that were read, by kind."""
     for kind, name in dict.fromkeys(found for each in report.problems if (found := find_keyless(each.message))):
         for each in objects.get(kind, ()):
             if name_of(each) == name:
                 keys = sorted({**section(each, "data"), **section(each, "binaryData")})
-                yield f"{kind} {name} has {f'only: {list_names(keys)}' if keys else 'no keys'}"
+                noun = "key" if len(keys) == 1 else "keys"
+                yield f"{kind} {name} has {f'only the {noun} {list_names(keys)}' if keys else 'no keys'}"

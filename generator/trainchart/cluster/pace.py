@@ -30,7 +30,7 @@ class _Stretch(NamedTuple):
 def find_pace(state: RunState, starts: Sequence[float] = ()) -> float:
     """Return the seconds that a step takes now, its share of pauses included; 0 where it is not known.
 
-    `starts` are the Unix times at which its containers were started: until then, it waited.
+    `starts` are the Unix times at which its containers started; it waited before each of them.
     """
     stretches = _list_stretches(state, starts)
     return stretches[-1].pace if stretches else _find_average(state)

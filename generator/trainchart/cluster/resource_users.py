@@ -31,7 +31,7 @@ from trainchart_runtime.run.judge import list_names
 
 _INSUFFICIENT = re.compile(r"Insufficient ([a-z0-9][\w./-]*\w)")
 _SAME_TIME_SECONDS = 60.0
-"""Pods of one installation are created within it."""
+"""Pods of one installation are created within this time."""
 _SHOWN = 4
 """Owners that are named for one resource, those with most first."""
 _GIBI = 2**30

@@ -18,7 +18,9 @@ def parse_manifests(texts: Mapping[str, str], chart: str) -> tuple[Manifest, ...
     try:
         require_few_nodes(texts.values())
     except YamlError as error:
-        raise RenderError(f"what chart {chart} renders to is too large: {error.message}", hint="split it") from error
+        raise RenderError(
+            f"the rendered chart {chart} is too large: {error.message}", hint="split the chart"
+        ) from error
     manifests: list[Manifest] = []
     problems: list[Problem] = []
     for source, text in texts.items():
@@ -36,8 +38,8 @@ def parse_manifests(texts: Mapping[str, str], chart: str) -> tuple[Manifest, ...
             else:
                 problems.append(Problem("renders to something that is not a Kubernetes object", where=source))
     if len(manifests) > _OBJECTS_LIMIT:
-        large = f"what chart {chart} renders to is too large: it holds more than {_OBJECTS_LIMIT} objects"
-        raise RenderError(large, hint="split it")
+        large = f"the rendered chart {chart} is too large: it holds more than {_OBJECTS_LIMIT} objects"
+        raise RenderError(large, hint="split the chart")
     if problems:
         raise RenderError(f"chart {chart} does not render", problems=tuple(problems))
     # Helm sorts the documents of one file by kind, so their order in the file is not to be had from it.

@@ -42,8 +42,8 @@ _ROTATED = (
     "keep the old value as long as they live, even if the launcher restarts the program in them."
 )
 _SPOILED = (
-    ". What was saved since then may hold NaN, too: trainchart checkpoints list {0} shows the steps; trainchart stop "
-    "{0}, then trainchart rerun {0} --resume STEP begins with an earlier one"
+    ". Checkpoints saved since that upgrade may hold NaN, too: trainchart checkpoints list {0} shows their steps. To "
+    "go back to an earlier one: trainchart stop {0}, then trainchart rerun {0} --resume STEP"
 )
 
 

@@ -95,8 +95,8 @@ _WAITS = (
     ),
     _Wait(
         r"^[^()]+ \((?!tensorflow/)[^()]+\.py:\d+\)$",
-        "it waits in the line of its own code that the list below names: look at what that line waits for, such as a "
-        "file or a lock that an earlier pod has left behind",
+        "it waits at a line of its own code (see the list below): check what that line waits for, such as a file or a "
+        "lock that an earlier pod left behind",
     ),
 )
 _IDLE = "{} printed nothing, made no step and used hardly any CPU time for minutes:"

@@ -29,18 +29,20 @@ _DELETE_FINISHED = "Delete finished pods and Jobs of the namespace, or have the 
 HELD_BY = "of the nodes is held by"
 """In a note that names who has what a pod waits for."""
 _FREE_SOME = (
-    "Free some of what others hold (releases: trainchart stop; others: ask their owners), request less, or add nodes."
+    "Free some of the resources that others hold (stop a release with trainchart stop; ask the owners of other pods), "
+    "request less, or add nodes."
 )
 _OPEN_NODES = (
-    "Have one of the named nodes opened again, or change what ties the pods to them: nodeSelector, affinity, "
-    "tolerations, or the claims that they mount."
+    "Have an administrator make one of the named nodes available again, or change what limits the pods to these "
+    "nodes: nodeSelector, affinity, tolerations, or the claims that the pods mount."
 )
 _CLOSED = (" can run only on ", " cannot run on any node now: ")
 """In notes about pods whose only nodes are cordoned, tainted or not ready."""
 _EXISTING_CLAIM = (
-    "The chart does not create the claim {claim}: it was deleted, or existingClaim or extraVolumes name a wrong one. "
-    "kubectl get pv shows whether its volume still exists (Released); if so, first have an administrator keep it. "
-    "Then create the claim in the release's namespace, or correct its name."
+    "The chart does not create the claim {claim}: it was deleted, or existingClaim or extraVolumes names the wrong "
+    "one. If the name is wrong, correct it. If the claim was deleted, create it again in the release's namespace; if "
+    "kubectl get pv shows that its volume still exists (Released), an administrator can give that volume to the new "
+    "claim."
 )
 _NAME_COMPARED = 20
 """Characters: a chart cuts long names, and puts a checksum behind them."""

@@ -67,9 +67,9 @@ def test_objects_have_a_limit_together() -> None:
     texts = dict.fromkeys(("a.yaml", "b.yaml"), f"kind: A\nx: [{'1,' * (NODE_LIMIT // 2)}1]\n")
     with pytest.raises(ToolError, match="x is too large: it holds more than"):
         parse_plain_manifests(texts, "x")
-    with pytest.raises(RenderError, match="chart x renders to is too large: it holds more than 5000 objects"):
+    with pytest.raises(RenderError, match="the rendered chart x is too large: it holds more than 5000 objects"):
         parse_manifests({"a.yaml": "kind: A\n---\n" * 5001}, "x")
-    with pytest.raises(RenderError, match="chart x renders to is too large: it holds more than 500000 keys"):
+    with pytest.raises(RenderError, match="the rendered chart x is too large: it holds more than 500000 keys"):
         parse_manifests(texts, "x")
 
 

@@ -20,7 +20,12 @@ def make_report(message: str) -> Report:
 @pytest.mark.parametrize(
     ("message", "found", "words"),
     [
-        ("couldn't find key a in Secret team-a/keys", {"data": {"hub": "c2VjcmV0", "aKey": ""}}, "has only: aKey, hub"),
+        (
+            "couldn't find key a in Secret team-a/keys",
+            {"data": {"hub": "c2VjcmV0", "ab": ""}},
+            "has only the keys ab, hub",
+        ),
+        ("couldn't find key a in Secret team-a/keys", {"data": {"hub": ""}}, "has only the key hub"),
         ("couldn't find key a in Secret team-a/keys", {}, "has no keys"),
         ("couldn't find key a in Secret team-a/others", {"data": {"hub": ""}}, ""),
         ("couldn't find key a in ConfigMap team-a/keys", {"data": {"hub": ""}}, ""),

@@ -479,14 +479,14 @@ def test_task_that_waits_outside_tensorflow_is_suspected(waits: dict[str, str], 
         ),
         ("_recv (connection.py:378), called from get (queues.py:103)", "it waits for another of its threads"),
         (_OWN, "it waits for another of its threads or processes, which has ended or is waiting, too. "),
-        ("<module> (/app/train.py:12)", "it waits in the line of its own code that the list below names"),
+        ("<module> (/app/train.py:12)", "it waits at a line of its own code (see the list below)"),
         (
             "lock (/app/train.py:24); another thread is in accept (socket.py:294), called from serve (/app/train.py:8)",
-            "it waits in the line of its own code",
+            "it waits at a line of its own code",
         ),
         (
             "lock (/app/train.py:24); another thread is in readinto (socket.py:708), called from f (/app/train.py:8)",
-            "it waits in the line of its own code",
+            "it waits at a line of its own code",
         ),
         (
             "join (threading.py:1119), called from main (/app/train.py:24); another thread is in readinto "

@@ -93,8 +93,8 @@ def test_why_names_the_upgrade_and_how_to_undo_it() -> None:
     assert "    key07 from nothing to 7\n    and 12 more\n" in text
     assert text.endswith("  next: if the last of them is the cause, undo it: helm rollback exp1 1 -n team-a")
     text = "\n".join(why_lines(replace(report, problems=(ReportedProblem("w", "not-a-number", "NaN: loss"),))))
-    assert "undo it: helm rollback exp1 1 -n team-a. What was saved since then may hold NaN, too: trainchart" in text
-    assert "trainchart rerun exp1 -n team-a --resume STEP begins with an earlier one" in text
+    assert "undo it: helm rollback exp1 1 -n team-a. Checkpoints saved since that upgrade may hold NaN, too: " in text
+    assert "then trainchart rerun exp1 -n team-a --resume STEP" in text
 
 
 @pytest.mark.parametrize(

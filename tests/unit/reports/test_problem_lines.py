@@ -158,7 +158,7 @@ def test_who_holds_the_nodes_is_not_advised_to_be_looked_up() -> None:
     plain = why_lines(report_of(waits))
     told = why_lines(report_of(waits, remarks=("nvidia.com/gpu of the nodes is held by release exp-b (2)",)))
     assert lines_with(plain, "trainchart list -A") and not lines_with(told, "trainchart list -A")
-    assert lines_with(told, "  next: Free some of what others hold")
+    assert lines_with(told, "  next: Free some of the resources that others hold")
 
 
 def test_closed_nodes_that_a_note_names_are_to_be_opened() -> None:
@@ -166,7 +166,7 @@ def test_closed_nodes_that_a_note_names_are_to_be_opened() -> None:
     note = f"{WORKER} can run only on node2 (nodeSelector pool=a): node2 is cordoned (kubectl uncordon node2)"
     assert lines_with(why_lines(report_of(waits)), "kubectl get nodes --show-labels")
     told = why_lines(report_of(waits, remarks=(note,)))
-    assert lines_with(told, "  next: Have one of the named nodes opened again")
+    assert lines_with(told, "  next: Have an administrator make one of the named nodes available again")
     assert not lines_with(told, "kubectl get nodes --show-labels")
 
 

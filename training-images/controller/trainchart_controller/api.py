@@ -5,7 +5,7 @@ http.client and ssl, because importing a client library takes a second or two be
 
     ApiError                every one may pass: try again later
     ├── Unreachable         no answer, or one that broke off
-    ├── TooLong             an answer of more bytes than are read
+    ├── TooLong             an answer of more bytes than its limit
     └── Refused             an answer with an error status
         ├── Unauthorized    401: the token is not accepted
         ├── Conflict        409: another client has written in the meantime
@@ -53,7 +53,7 @@ class Unreachable(ApiError):
 
 
 class TooLong(ApiError):
-    """The answer has more bytes than are read."""
+    """The answer has more bytes than its limit."""
 
 
 class Refused(ApiError):
@@ -120,8 +120,8 @@ class Api:
     ) -> Listing:
         """Return what `parse` makes of each object of a list, without None; raises ApiError.
 
-        A page has `size` objects, fewer while these are long, and only one page is in memory at a time. After `most`
-        pages the rest is left out; 0 means all.
+        A page has `size` objects, or fewer while they are large, and only one page is in memory at a time. At most
+        `most` pages are read; 0 means all.
         """
         found: List[Any] = []
         asked, number, now = dict(query), 0, size

@@ -23,7 +23,7 @@ _CRASHES = 1000
 """Pods of the controller that may fail: a crash of it costs nothing but time."""
 _EVENT_PAGE = 100
 _EVENT_PAGES = 20
-"""That are read at most: more Events say nothing new."""
+"""Pages that are read at most: more Events say nothing new."""
 _TOO_LARGE = (413, 422)
 """Status codes of refused writes of what does not fit into an object."""
 

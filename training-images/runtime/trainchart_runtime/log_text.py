@@ -83,7 +83,7 @@ _MESSAGE_READ = 8192
 
 
 def cut_message(message: Any) -> str:
-    """Return what is read of a message of the Kubernetes API, which may have megabytes; the kubelet's have 4 KiB."""
+    """Return the part of a Kubernetes API message that is read: others may write megabytes, the kubelet 4 KiB."""
     return str(message or "")[:_MESSAGE_READ]
 
 

@@ -142,9 +142,10 @@ CLAIM_MISSING = Cause(
     "claim-missing",
     "A claim that the pod mounts does not exist.",
     "If the chart created the claim, it was deleted, and its checkpoints are most likely gone: kubectl get pv shows "
-    "whether its volume still exists (Released). If so, first have an administrator keep it. helm rollback RELEASE "
-    "REVISION, with the newest revision of helm history RELEASE, recreates the claim, empty, and the run starts from "
-    "the beginning. If existingClaim names the claim: create it in the release's namespace, or correct its name.",
+    "whether its volume still exists (Released). If so, first have an administrator save its data. helm rollback "
+    "RELEASE REVISION, with the newest revision of helm history RELEASE, recreates the claim, empty, and the run "
+    "starts from the beginning. If existingClaim names the claim: create it in the release's namespace, "
+    "or correct its name.",
     RESTART_WAITED_FOR,
 )
 CLAIM_IN_USE = Cause(

@@ -68,7 +68,7 @@ def parse_count(value: Any) -> Optional[int]:
 
 
 def add_counts(*counts: int) -> int:
-    """Return the sum, from 0 to COUNT_LIMIT: programs and users can write any numbers."""
+    """Return the sum, at least 0 and at most COUNT_LIMIT, because programs and users can write any number."""
     return max(0, min(sum(counts), COUNT_LIMIT))
 
 

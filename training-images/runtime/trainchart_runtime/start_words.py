@@ -53,7 +53,7 @@ _NO_KEY_OF_VOLUME = re.compile(r"references non-existent (secret|config) key: (\
 
 
 def find_keyless(message: str) -> Optional[Tuple[str, str]]:
-    """Return kind and name of the Secret or ConfigMap that lacks a key, in a kubelet's words; None without one."""
+    """Return the kind and name of the Secret or ConfigMap that lacks a key, as the kubelet says; None otherwise."""
     found = _NO_KEY.search(message)
     return (found[2], found[3]) if found else None
 

@@ -113,7 +113,8 @@ def _read_kept(wanted: LogsFilter, seen: Snapshot, report: Report, note: Callabl
         if silent:
             verb = "has" if len(silent) == 1 else "have"
             had_run = any(each.phase == RUNNING for each in report.history)
-            earlier = "; what pods of these names printed before is gone with them" if had_run else ""
+            names = "the same name" if len(silent) == 1 else "the same names"
+            earlier = f"; the output of earlier pods with {names} is gone" if had_run else ""
             raise NotFound(
                 f"{list_names(silent)} of {report.key.release} {verb} no node yet, and so {verb} printed "
                 f"nothing{earlier}",

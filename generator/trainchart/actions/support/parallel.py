@@ -56,7 +56,7 @@ def map_parallel(work: Callable[[Task], Result], tasks: Sequence[Task], *, are_m
 def _print_unless_cancelled(
     hook: Callable[[threading.ExceptHookArgs], object], found: threading.ExceptHookArgs
 ) -> None:
-    """Print the exception of a thread, but for that of a pool which meets tasks that were cancelled (Python 3.11)."""
+    """Print the exception of a thread, unless it is that of a pool whose tasks were cancelled (Python 3.11)."""
     if not isinstance(found.exc_value, InvalidStateError):
         hook(found)
 

@@ -14,7 +14,7 @@ _SECONDS = 4.0
 """All of it: who waits for a page wants it now."""
 _BYTES = 256 * 1024
 _DIGITS = 10
-"""Fewer than these has the length of an answer that is read."""
+"""An answer is read only if its length has fewer digits."""
 _DATA, _ERROR = 0, 1
 _PORT_BYTES = 2
 """Every channel begins with its port."""
