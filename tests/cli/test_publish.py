@@ -60,12 +60,12 @@ def test_publishing_twice_and_then_something_else(plain_chart: Path, tmp_path: P
 
 def test_another_build_of_a_published_chart_is_named(plain_chart: Path, tmp_path: Path) -> None:
     to = ("--to", tmp_path / "repository", SKIP)
-    assert "another build" not in run("publish", plain_chart, *to, SOURCE_DATE_EPOCH="0").stdout
+    assert "built differently" not in run("publish", plain_chart, *to, SOURCE_DATE_EPOCH="0").stdout
     again = run("publish", plain_chart, *to, SOURCE_DATE_EPOCH="1")
     there, here = "1970-01-01T00:00:00Z", "1970-01-01T00:00:01Z"
     assert again.stdout.splitlines()[1:3] == [
         "  was already published with the same content",
-        f"    from another build: trainchart/created is {there}, here {here}",
+        f"    built differently: trainchart/created is {there} in the published chart, {here} here",
     ]
     told = json.loads(run("publish", plain_chart, *to, "--format=json", SOURCE_DATE_EPOCH="1").stdout)
     assert told["otherBuild"] == {"trainchart/created": {"published": there, "here": here}}

@@ -41,10 +41,10 @@ def _list(
     from trainchart.actions.list import list_reports
     from trainchart.actions.support.cluster_access import Place
     from trainchart.cluster.io.kubeconfig import is_configured
+    from trainchart.reports.list_table import list_lines, sort_key
     from trainchart.reports.local_table import local_lines
     from trainchart.reports.report import LOCAL
     from trainchart.reports.report_json import describe_report
-    from trainchart.reports.text import list_lines, sort_key
 
     reports = list_reports(Place(context, namespace), runs_folder, print_note, everywhere=everywhere)
     reports.sort(key=lambda report: (-sum((report.gpus or {}).values()), report.origin == LOCAL, sort_key(report)))

@@ -172,7 +172,7 @@ def publish(
         print_json({"reference": done.reference, "digest": done.digest, "isNew": done.is_new})
         return
     print_line(done.reference)
-    print_publication(done)
+    print_publication(done.is_new, done.other_build)
     print_line(f"  digest    {done.digest}")
 
 

@@ -14,8 +14,9 @@ from trainchart.cli.package import SignOption
 
 if TYPE_CHECKING:
     from trainchart.actions.support.repository_access import Address, ImageAccess
-    from trainchart.publish.repository import Publication
 
+OtherBuild = Mapping[str, tuple[str, str]]
+"""Build annotations that differ: as published, and as they are here."""
 ToOption = Annotated[
     str,
     typer.Option(
@@ -108,7 +109,7 @@ def publish(
         )
         return
     print_line(publication.reference)
-    print_publication(publication)
+    print_publication(publication.is_new, publication.other_build)
     print_line(f"  identity  sha256:{done.identity}")
     print_line(f"  digest    {publication.digest}")
     print_line(f"  signature {'there' if publication.is_signed else 'none'}")
@@ -137,15 +138,17 @@ def print_warnings(warnings: tuple[str, ...]) -> None:
         print_note(f"warning: {warning}")
 
 
-def print_publication(publication: Publication) -> None:
+def print_publication(is_new: bool, other_build: OtherBuild) -> None:
     """Say whether a version is new, and what another build says that was published before."""
-    print_line(f"  {'published' if publication.is_new else 'was already published with the same content'}")
-    for key, (there, here) in publication.other_build.items():
-        print_line(f"    from another build: {key} is {there or 'missing'}, here {here or 'missing'}")
+    print_line(f"  {'published' if is_new else 'was already published with the same content'}")
+    for key, (there, here) in other_build.items():
+        print_line(
+            f"    built differently: {key} is {there or 'missing'} in the published chart, {here or 'missing'} here"
+        )
 
 
-def describe_other_build(other_build: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, str]]:
-    """Return the build annotations that differ, as results say it."""
+def describe_other_build(other_build: OtherBuild) -> dict[str, dict[str, str]]:
+    """Return the build annotations that differ, as in the JSON result."""
     return {key: {"published": there, "here": here} for key, (there, here) in other_build.items()}
 
 

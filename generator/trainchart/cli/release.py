@@ -157,6 +157,6 @@ def _print(released: Released, format_: Format, image_check: str) -> None:
         print_line(f"{released.name} {released.version} would be published\n\n{released.entry}", end="")
     else:
         print_line(publication.reference)
-        print_publication(publication)
+        print_publication(publication.is_new, publication.other_build)
         print_line(f"  identity  sha256:{released.archive.identity}\n  digest    {publication.digest}")
         print_line(f"  images    {image_check}\n\n{released.entry}", end="")

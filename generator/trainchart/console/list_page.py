@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from trainchart.console.addresses import address_of, key_of
 from trainchart.console.phases import tone_of
 from trainchart.console.views import ListView, refer_to
+from trainchart.reports.list_table import ListRow, describe_row, sort_key
 from trainchart.reports.phases import describe_phase
 from trainchart.reports.report import LOCAL, Report
-from trainchart.reports.text import ListRow, describe_row, describe_time, sort_key
+from trainchart.reports.text import describe_time
 from trainchart_runtime.run.state import ENDED_PHASES
 
 _TITLES = {LOCAL: "On this machine", "cluster": "On the cluster"}

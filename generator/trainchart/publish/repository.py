@@ -148,7 +148,7 @@ def add_upload(repository: Repository, upload: Upload) -> Publication:
 
 
 def require_same(reference: str, there: FetchedArchive, archive: ChartArchive) -> ChartArchive:
-    """Return the published archive. Raises VersionConflict, with both identities, where its content is another."""
+    """Return the published archive. Raises VersionConflict, with both identities, if its content differs."""
     try:
         published = open_archive(there.data)
     except ToolError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from trainchart.reports.evictions import advise_on_eviction, is_overrun
 from trainchart.reports.hints import fill_in
@@ -41,6 +42,14 @@ _LAG_SECONDS = 30.0
 """A step is reported this much later than it was made, at most."""
 _LINKED_SECONDS = 600.0
 """A failure that another follows so soon may be what that one comes from."""
+
+
+class Repeated(NamedTuple):
+    """A pod that dies again and again of one cause of its own."""
+
+    pod: str
+    cause: str
+    times: int
 
 
 def death_lines(report: Report) -> Iterator[str]:
@@ -99,15 +108,23 @@ def _are_alike(lives: Sequence[float]) -> bool:
 
 def advise_repeated(report: Report) -> str:
     """Return what to do where a pod of a run that goes on dies again and again of one cause of its own, until now."""
+    repeated = find_repeated(report)
+    if repeated is None:
+        return ""
+    return find_growth(report) or fill_in(CAUSES[repeated.cause].hint, report.address, repeated.pod)
+
+
+def find_repeated(report: Report) -> Repeated | None:
+    """Return what a run that goes on dies of again and again, until now; None where that is nothing."""
     times: dict[tuple[str, str], list[float]] = {}
-    for each in report.incidents:
+    for each in report.incidents if report.outcome is None else ():
         times.setdefault((each.pod, each.cause), []).append(each.at)
     for (pod, name), ends in sorted(times.items(), key=lambda item: -len(item[1])):
         cause, first, last = CAUSES.get(name), min(ends), max(ends)
         is_past = report.now - last > max(_LINKED_SECONDS, 2 * (last - first) / len(ends))
         if len(ends) >= _OFTEN and not is_past and cause is not None and cause.restart == RESTART_IN_PLACE:
-            return find_growth(report) or fill_in(cause.hint, report.address, pod)
-    return ""
+            return Repeated(pod, name, len(ends))
+    return None
 
 
 def _advise_overrun(report: Report) -> str:

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from trainchart.reports.list_table import join_remarks
 from trainchart.reports.metric_names import choose_headline
 from trainchart.reports.report import Report
-from trainchart.reports.text import describe_seconds, join_remarks, make_table
+from trainchart.reports.text import describe_seconds, make_table
 from trainchart.reports.timing import find_seconds, find_start
 from trainchart.reports.widths import cut, measure
 

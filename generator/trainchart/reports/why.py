@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from trainchart.reports.changes import advise_on_changes, can_be_undone, change_lines, upgrade_lines
-from trainchart.reports.deaths import advise_repeated, death_lines, find_first_death, find_growth
+from trainchart.reports.deaths import death_lines, find_first_death, find_growth, find_repeated
 from trainchart.reports.hangs import (
     advise_on_hang,
     explain_early_finish,
@@ -50,6 +50,7 @@ from trainchart_runtime.causes import (
     STORAGE_FAILED,
 )
 from trainchart_runtime.data_causes import LOST_FILES
+from trainchart_runtime.pod_causes import POD_DELETED
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.problems import GIVEN_UP
 from trainchart_runtime.run.state import (
@@ -370,7 +371,8 @@ def _explain_phase(report: Report) -> str:
         see = " This may be why:" if report.remarks else ""
         return f"Not every pod is running yet{_list_absent(report)}.{see}"
     if report.remarks:
-        return "No failure is recorded, but:"
+        has_failed = any(each.cause != POD_DELETED.name for each in report.incidents)
+        return f"{_judge_deaths(report)} Also:" if has_failed else "No failure is recorded, but:"
     if report.step_pause:
         usual, pause = report.seconds_per_step, report.step_pause
         pace = describe_pace(usual)
@@ -382,11 +384,17 @@ def _explain_phase(report: Report) -> str:
         return "No failure is recorded, but there has been no step for a long time."
     if report.incidents and report.progress.step is None and report.now - report.since >= SILENT_SECONDS:
         return "No step has been reported so far, and tasks were restarted: see the deaths below."
-    if advise_repeated(report):
-        return "It continues, but the same failure keeps recurring: see the deaths below."
+    if find_repeated(report):
+        return _judge_deaths(report)
     slower = " Steps are far slower than before." if report.slowdown else ""
     if report.setbacks:
         return f"It continues, but has lost steps that were not saved: see below.{slower}"
     if report.incidents:
         return f"It continues; the failures so far were handled.{slower}"
     return f"Nothing has failed.{slower}"
+
+
+def _judge_deaths(report: Report) -> str:
+    if find_repeated(report):
+        return "It continues, but the same failure keeps recurring: see the deaths below."
+    return "Tasks died and were started again: see the deaths below."

@@ -15,8 +15,9 @@ from trainchart.cluster.checkpoint_folders import (
 )
 from trainchart.cluster.snapshot import Unreadable
 from trainchart.cluster.storage_folders import find_storage, list_volumes_of
+from trainchart.reports.list_table import find_head
 from trainchart.reports.report import Report, TrainingKey
-from trainchart.reports.text import describe_time, find_head
+from trainchart.reports.text import describe_time
 
 REPORT = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Running", "record")
 

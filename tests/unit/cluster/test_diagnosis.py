@@ -32,10 +32,11 @@ from tests.small_cluster.cluster_objects import (
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.gpus import count_gpus
 from trainchart.cluster.snapshot import Snapshot, Unreadable, find_trainings
+from trainchart.reports.list_table import list_lines
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report, TrainingKey
 from trainchart.reports.report_json import describe_report
-from trainchart.reports.text import describe_time, list_lines, status_lines
+from trainchart.reports.text import describe_time, status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
 from trainchart_runtime.cluster import MAX_REPLICAS

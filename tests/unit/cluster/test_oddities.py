@@ -25,9 +25,10 @@ from tests.small_cluster.cluster_objects import (
 )
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.snapshot import Snapshot
+from trainchart.reports.list_table import list_lines
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report, TrainingKey
-from trainchart.reports.text import describe_time, list_lines
+from trainchart.reports.text import describe_time
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
 

@@ -27,8 +27,9 @@ from trainchart.cluster.outside_changes import (
     list_secrets,
 )
 from trainchart.cluster.snapshot import Snapshot
+from trainchart.reports.list_table import list_lines
 from trainchart.reports.report import OutsideChange, Report, ReportedProblem, TrainingKey
-from trainchart.reports.text import list_lines, status_lines
+from trainchart.reports.text import status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
 from trainchart_runtime.pod_problems import parse_time

@@ -22,9 +22,10 @@ from tests.small_cluster.cluster_objects import (
 )
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.snapshot import Snapshot
+from trainchart.reports.list_table import describe_row
 from trainchart.reports.report import Report, TrainingKey
 from trainchart.reports.report_json import describe_report
-from trainchart.reports.text import describe_row, headline
+from trainchart.reports.text import headline
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
 

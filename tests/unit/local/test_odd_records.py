@@ -15,8 +15,9 @@ from trainchart.actions.support.log_filter import LogsFilter
 from trainchart.errors import ToolError
 from trainchart.local.io.release_folder import refuse_damaged
 from trainchart.local.io.run_report import read_report
+from trainchart.reports.list_table import list_lines
 from trainchart.reports.report_json import describe_report
-from trainchart.reports.text import list_lines, status_lines
+from trainchart.reports.text import status_lines
 from trainchart.reports.why import why_lines
 
 NOW = 1_800_000_000.0

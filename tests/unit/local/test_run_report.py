@@ -10,8 +10,9 @@ import pytest
 
 from trainchart.local.io.release_lock import hold_lock
 from trainchart.local.io.run_report import find_runs, read_report
+from trainchart.reports.list_table import list_lines
 from trainchart.reports.report_json import describe_report
-from trainchart.reports.text import list_lines, status_lines
+from trainchart.reports.text import status_lines
 from trainchart.reports.why import why_lines
 
 STARTED = 1_800_000_000.0

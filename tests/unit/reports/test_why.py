@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from tests.small_cluster.cluster_objects import NOW
+from trainchart.reports.list_table import list_lines
 from trainchart.reports.local_causes import RUN_KILLED
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import (
@@ -21,7 +22,7 @@ from trainchart.reports.report import (
 )
 from trainchart.reports.report_json import describe_report
 from trainchart.reports.settings import suggest_settings
-from trainchart.reports.text import describe_time, list_lines, setback_lines, status_lines
+from trainchart.reports.text import describe_time, setback_lines, status_lines
 from trainchart.reports.upgrade import Upgrade
 from trainchart.reports.why import why_lines
 from trainchart_runtime.run.state import FAILED, KILLED, RUNNING, HistoryEntry, Incident, Setback, Verdict
@@ -272,6 +273,21 @@ def test_deaths_again_and_again_have_a_next_step(times: list[float], cause: str,
     is_told = "It continues, but the same failure keeps recurring" in text
     assert is_told == (bool(words) and not is_over)
     assert ("look for that first, since more memory only delays" in text) == ("ran out of memory" in words)
+
+
+@pytest.mark.parametrize(
+    ("times", "cause", "line"),
+    [
+        (3, "out-of-memory", "It continues, but the same failure keeps recurring: see the deaths below. Also:"),
+        (1, "evicted", "Tasks died and were started again: see the deaths below. Also:"),
+        (3, "pod-deleted", "No failure is recorded, but:"),
+    ],
+)
+def test_a_note_does_not_hide_that_tasks_died(times: int, cause: str, line: str) -> None:
+    deaths = tuple(Incident(NOW - 60 * each, "w-0", "n", cause, "") for each in range(times))
+    report = Report(TrainingKey("a", "d", "m"), NOW, RUNNING, "record", incidents=deaths, remarks=("a note",))
+    lines = why_lines(report)
+    assert lines[lines.index("note: a note") - 1] == line
 
 
 @pytest.mark.parametrize(
