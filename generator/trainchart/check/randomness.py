@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trainchart.check.finding import CheckInput
-from trainchart.check.sources import NOTES_FILE, VALUES_FILE, every_template, without_comments
+from trainchart.check.sources import NOTES_FILE, VALUES_FILE, chart_templates, every_template, without_comments
 from trainchart.helm.rendering import Manifest
 
 _ACTION = re.compile(r'\{\{(?:"(?:\\.|[^"\\\n])*+"|`[^`]*+`|(?!\}\}).)*+(?:\}\}|\Z)', re.DOTALL)
@@ -32,6 +32,8 @@ _FUNCTION = re.compile(
     r"(?<![\w.$])(?:rand(?:AlphaNum|Alpha|Numeric|Ascii|Bytes|Int)|uuidv4|shuffle|now|ago|htpasswd|bcrypt|encryptAES"
     r"|genPrivateKey|genCA(?:WithKey)?|genSelfSignedCert(?:WithKey)?|genSignedCert(?:WithKey)?)(?!\w)"
 )
+_BUILD = re.compile(r"""\.Chart(?:\.Metadata)?\.Annotations(?!\.\w|\s+["`](?!trainchart/)[^"`]*["`])(?!\w)""")
+"""Annotations of Chart.yaml that are read as a whole, or by the key of one that says how the chart was built."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,16 @@ def find_cluster_questions(files: Mapping[str, bytes]) -> Iterator[tuple[str, in
         for action in _ACTION.finditer(text):
             if found := _CLUSTER.search(action[0]):
                 yield path, text.count("\n", 0, action.start() + found.start()) + 1
+                break
+
+
+def find_build_readers(given: CheckInput) -> Iterator[tuple[str, int]]:
+    """Yield path and line of the first place in each of the chart's templates that reads how the chart was built."""
+    for path, text in chart_templates(given):
+        plain = without_comments(text)
+        for action in _ACTION.finditer(plain):
+            if found := _BUILD.search(action[0]):
+                yield path, plain.count("\n", 0, action.start() + found.start()) + 1
                 break
 
 

@@ -201,6 +201,16 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         "randNumeric returns something different for every rendering",
     ),
     ("repeatable", file("templates/x.yaml", "a: {{ now | date `2006` }}"), "now returns something different"),
+    (
+        "repeatable",
+        file("templates/x.yaml", 'a: {{ index .Chart.Annotations "trainchart/git-commit" }}'),
+        "reads the annotations trainchart/",
+    ),
+    (
+        "repeatable",
+        file("templates/x.yaml", "a: {{ $.Chart.Metadata.Annotations | toJson }}"),
+        "reads the annotations trainchart/",
+    ),
     ("values-used", source("values.yaml", A_VALUE, f"{A_VALUE}\nargz: []"), "argz is used by no template"),
     (
         "values-as-written",
@@ -463,6 +473,7 @@ def test_a_fault_is_found_by_its_rule(rule: str, change: Callable[[], CheckInput
         "{{ `now` }}",
         "{{ nowhere }}",
         "# htpasswd",
+        '{{ index .Chart.Annotations "category" }}{{ .Chart.Annotations.category }}{{ .Chart.AnnotationsX }}',
     ],
 )
 def test_what_only_sounds_random_is_left_alone(text: str) -> None:

@@ -1,16 +1,16 @@
-"""The rule that templates give the same objects every time: nothing random, nothing that asks the clock."""
+"""The rule that templates give the same objects every time: nothing random, nothing that depends on time or build."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from trainchart.check.finding import CheckInput, Finding, Severity
-from trainchart.check.randomness import find_random_calls
+from trainchart.check.randomness import find_build_readers, find_random_calls
 from trainchart.check.rule import Rule, Scope
 
 
 def check_repeatable(given: CheckInput) -> Iterator[Finding]:
-    """Find functions in templates that give something else at every rendering; the notes may use them.
+    """Find what in templates gives something else at every rendering or build; the notes may use such functions.
 
     A template that looks up what is in the cluster makes something new only where there is nothing.
     """
@@ -29,6 +29,14 @@ def check_repeatable(given: CheckInput) -> Iterator[Finding]:
                 line=call.line,
                 hint="take it from a value or an existing Secret",
             )
+    for path, line in find_build_readers(given):
+        yield Finding(
+            "the template reads the annotations trainchart/…, so the same content installs something different once it "
+            "is built again",
+            path=path,
+            line=line,
+            hint="take it from a value",
+        )
 
 
 RULES = (
