@@ -146,7 +146,8 @@ _LISTED_SECRET = re.compile(rb"(?m)^[ \t-]*+kind:[ \t]*[\"']?Secret\b")
 _LISTED_DATA = re.compile(rb"(?m)^[ \t-]*+" + _DATA)
 _YAML = (".yaml", ".yml")
 _ACTION = re.compile(rb"\{\{.*?\}\}", re.DOTALL)
-_ACTION_LINE = re.compile(rb"(?m)^[ \t]*(?:\{\{[^\n]{0,2000}?\}\}[ \t]*){1,9}\r?$")
+_ACTION_LINE = re.compile(rb"(?m)^[ \t]*+\{\{[^\n]*\}\}[ \t]*\r?$")
+"""Begins and ends with an action, and may have more between them."""
 _GIVEN_LATER = "trainchart-given-later"
 """Stands for what a template takes from elsewhere."""
 _DOCUMENT_END = re.compile(rb"(?m)^---")
@@ -294,7 +295,7 @@ def _gives_secret(content: bytes) -> bool:
     """Return whether a template or a YAML file of any style holds a literal value of a Secret."""
     if b"Secret" not in content:
         return False
-    plain = _ACTION.sub(_GIVEN_LATER.encode(), _ACTION_LINE.sub(b"", content)).decode(errors="replace")
+    plain = _replace_actions(_ACTION_LINE.sub(b"", content)).decode(errors="replace")
     try:
         documents = parse_documents(plain)
     except YamlError:
@@ -305,6 +306,12 @@ def _gives_secret(content: bytes) -> bool:
     pairs = [pair for each in secrets for part in ("data", "stringData") for pair in _pairs(each.get(part))]
     is_template = plain.encode() != content
     return any(value and _GIVEN_LATER not in value and (not is_template or is_secret_name(key)) for key, value in pairs)
+
+
+def _replace_actions(content: bytes) -> bytes:
+    # Behind the last end of an action, each start would be followed up to the end of the file.
+    end = content.rfind(b"}}") + 2
+    return _ACTION.sub(_GIVEN_LATER.encode(), content[:end]) + content[end:] if end > 1 else content
 
 
 def _pairs(held: Any) -> list[tuple[str, str]]:

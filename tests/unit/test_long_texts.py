@@ -61,6 +61,8 @@ def explain(text: str) -> None:
         (holds_command_login, "mc " + repeat("-mc ")),
         (holds_command_login, "aws configure set " + repeat("secret")),
         (lambda text: find_secret_content("a.yaml", text.encode()), repeat("a: -----BEGIN PRIVATE KEY-----\n")),
+        (lambda text: find_secret_content("a.yaml", text.encode()), f"kind: Secret\n{repeat('{{a}} ')}x\n"),
+        (lambda text: find_secret_content("a.yaml", text.encode()), f"kind: Secret\n{repeat('{{')}"),
         (parse_requirements, "a==1" + repeat(" ") + "!"),
         (lambda text: require_no_logins(text, "requirements.txt"), repeat("a")),
         (lambda text: render_error(text, "chart"), f"Error: {repeat('a')}"),
@@ -81,7 +83,7 @@ def explain(text: str) -> None:
             "mask-colons",
         ),
         *("logins", "command-logins", "command-logins-flags", "command-logins-words"),
-        *("command-logins-mc", "command-logins-aws", "private-keys"),
+        *("command-logins-mc", "command-logins-aws", "private-keys", "actions", "open-actions"),
         *("requirements", "requirements-logins", "render-error", "pattern", "variables", "refusals"),
     ],
 )
