@@ -94,6 +94,19 @@ def test_an_archive_goes_as_it_is_with_its_signature(plain_chart: Path, tmp_path
     assert not (tmp_path / "other").exists()
 
 
+def test_a_signature_that_is_too_large_is_refused(plain_chart: Path, tmp_path: Path) -> None:
+    assert run("package", plain_chart, "-d", tmp_path).returncode == 0
+    archive = tmp_path / "plain-1.2.3.tgz"
+    signature = tmp_path / "plain-1.2.3.tgz.prov"
+    text = signed(build_statement(open_archive(archive.read_bytes())))
+    signature.write_text(text + " " * 1024 * 1024)
+    for command in (("publish", archive, "--to", tmp_path / "other", SKIP), ("verify", archive)):
+        refused = run(*command)
+        assert refused.returncode == 7
+        assert f"{signature} is larger than 1048576 bytes" in refused.stderr
+    assert not (tmp_path / "other").exists()
+
+
 @pytest.mark.parametrize(
     ("to", "error"),
     [

@@ -9,12 +9,14 @@ from dataclasses import replace
 import pytest
 
 from tests.support.console_reports import make_report
+from trainchart.archive.provenance import read_clear_text
 from trainchart.check.finding import CheckInput
 from trainchart.check.probes import large_numbers, next_version
 from trainchart.check.randomness import makes_random
 from trainchart.errors import PlanError
 from trainchart.helm.errors import render_error
 from trainchart.helm.manifests import separate_as_helm
+from trainchart.host.gpg import check_signed_text
 from trainchart.images.requirements import parse_requirements, require_no_logins
 from trainchart.importing.shell import find_variables
 from trainchart.reports.hangs import explain_refusals
@@ -63,6 +65,9 @@ def explain(text: str) -> None:
         (lambda text: find_secret_content("a.yaml", text.encode()), repeat("a: -----BEGIN PRIVATE KEY-----\n")),
         (lambda text: find_secret_content("a.yaml", text.encode()), f"kind: Secret\n{repeat('{{a}} ')}x\n"),
         (lambda text: find_secret_content("a.yaml", text.encode()), f"kind: Secret\n{repeat('{{')}"),
+        (lambda text: read_clear_text(text.encode()), repeat("-----BEGIN PGP SIGNED MESSAGE-----\n\n")),
+        (lambda text: read_clear_text(text.encode()), repeat("-----BEGIN PGP SIGNED MESSAGE-----\n")),
+        (lambda text: check_signed_text(text.encode(), None), repeat("-----BEGIN PGP SIGNED MESSAGE-----\n\n")),
         (parse_requirements, "a==1" + repeat(" ") + "!"),
         (lambda text: require_no_logins(text, "requirements.txt"), repeat("a")),
         (lambda text: render_error(text, "chart"), f"Error: {repeat('a')}"),
@@ -84,6 +89,7 @@ def explain(text: str) -> None:
         ),
         *("logins", "command-logins", "command-logins-flags", "command-logins-words"),
         *("command-logins-mc", "command-logins-aws", "private-keys", "actions", "open-actions"),
+        *("signed-text", "signed-text-headers", "signature"),
         *("requirements", "requirements-logins", "render-error", "pattern", "variables", "refusals"),
     ],
 )

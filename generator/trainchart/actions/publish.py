@@ -12,7 +12,7 @@ from trainchart.actions.support.image_check import require_images
 from trainchart.actions.support.owners import put_owners, read_owners
 from trainchart.actions.support.rendered_version import require_rendering
 from trainchart.actions.support.repository_access import Address, ImageAccess, open_repository
-from trainchart.archive.provenance import read_clear_text, stated_digest
+from trainchart.archive.provenance import PROVENANCE_LIMIT, read_clear_text, stated_digest
 from trainchart.archive.read import parse_packed_chart
 from trainchart.check.rules.training import list_token_images
 from trainchart.errors import ToolError
@@ -105,7 +105,7 @@ def _read_upload(archive: Path, *, is_signed_again: bool) -> Upload:
 
 def _with_signature(upload: Upload, signature: Path) -> Upload:
     """Return the upload with its .prov file. Raises ToolError where that is about another archive."""
-    provenance, name = read_bytes(signature), upload.archive.filename
+    provenance, name = read_bytes(signature, limit=PROVENANCE_LIMIT), upload.archive.filename
     stated, digest = stated_digest(read_clear_text(provenance), name), sha256_digest(upload.archive.data)
     if stated != digest:
         raise ToolError(

@@ -29,6 +29,7 @@ from trainchart.archive.chart_file import (
 from trainchart.archive.identity import CHANGELOG_FILE, CHANGES_ANNOTATION, compute_identity
 from trainchart.archive.ignore import drop_ignored
 from trainchart.archive.lock import LOCK_FILE, WAIVER_FILE, DriftKind, Lock, find_drift, parse_lock
+from trainchart.archive.provenance import PROVENANCE_LIMIT
 from trainchart.archive.read import parse_packed_chart
 from trainchart.errors import ChecksFailed, Problem, ToolError
 from trainchart.host.files import read_bytes
@@ -235,7 +236,8 @@ def _read(chart: str, options: VerifyOptions) -> _Given:
     if path.is_dir():
         return _Given(chart, files, path=path)
     signature = path.with_name(f"{path.name}.prov")
-    return _Given(chart, files, read_bytes(path), read_bytes(signature) if signature.is_file() else None, path)
+    provenance = read_bytes(signature, limit=PROVENANCE_LIMIT) if signature.is_file() else None
+    return _Given(chart, files, read_bytes(path), provenance, path)
 
 
 def _find_spec(given: _Given, name: str, lock: Lock | None) -> Path:

@@ -14,8 +14,11 @@ from trainchart.archive.read import parse_archive
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping
 
 _SEPARATOR = "\n...\n"
+PROVENANCE_LIMIT = 1024 * 1024
+"""Bytes of a .prov file: it holds Chart.yaml and a signature."""
+_BEGIN = re.compile(r"-----BEGIN PGP SIGNED MESSAGE-----\r?\n")
 _CLEAR_TEXT = re.compile(
-    r"-----BEGIN PGP SIGNED MESSAGE-----\r?\n(?:\S[^\n]*\n)*\r?\n(?P<text>.*?)\r?\n-----BEGIN PGP SIGNATURE-----",
+    r"(?:\S[^\n]*\n)*+\r?\n(?P<text>.*?)\r?\n-----BEGIN PGP SIGNATURE-----",
     re.DOTALL,
 )
 
@@ -29,7 +32,9 @@ def build_statement(archive: ChartArchive) -> str:
 
 def read_clear_text(provenance: bytes) -> str:
     """Return the text of a .prov file, empty where it has none. Who signed is not asked, nor what gpg would verify."""
-    found = _CLEAR_TEXT.search(provenance.decode("utf-8", errors="replace"))
+    text = provenance.decode("utf-8", errors="replace")
+    begin = _BEGIN.search(text)
+    found = _CLEAR_TEXT.match(text, begin.end()) if begin is not None else None
     return re.sub(r"(?m)^- ", "", found["text"]) if found is not None else ""
 
 

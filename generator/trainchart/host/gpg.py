@@ -17,9 +17,8 @@ _TIMEOUT_SECONDS = 120.0
 _WORDS_KEPT = 600
 _PRINT_LIMIT = 16 * 1024**2
 """Bytes that gpg may write: it unpacks whatever it is given."""
-_CLEAR_SIGNED = re.compile(
-    rb"^-----BEGIN PGP SIGNED MESSAGE-----[ \t]*\r?\n.*?^-----END PGP SIGNATURE-----", re.MULTILINE | re.DOTALL
-)
+_BEGIN = re.compile(rb"(?m)^-----BEGIN PGP SIGNED MESSAGE-----[ \t]*\r?\n")
+_END = re.compile(rb"(?m)^-----END PGP SIGNATURE-----")
 _HASH = "SHA512"
 _STATUS = "[GNUPG:]"
 """Begins the lines that gpg writes for programs: https://github.com/gpg/gnupg/blob/master/doc/DETAILS."""
@@ -66,12 +65,13 @@ def check_signed_text(signed: bytes, keyring: Path | None) -> SignedText:
     key that has expired since, or was revoked, signs nothing, and only clear-signed text counts. Raises ToolError where
     gpg is missing.
     """
-    found = _CLEAR_SIGNED.search(signed)
-    if found is None:
+    begin = _BEGIN.search(signed)
+    end = _END.search(signed, begin.end()) if begin is not None else None
+    if begin is None or end is None:
         return SignedText("", "it contains no clear-signed text")
     with tempfile.TemporaryDirectory(prefix="trainchart-") as folder:
         path = Path(folder, "signed")
-        path.write_bytes(found[0] + b"\n")
+        path.write_bytes(signed[begin.start() : end.end()] + b"\n")
         program = ["gpgv", "--keyring", str(keyring.absolute())] if keyring is not None else ["gpg", "--batch"]
         verify = [] if keyring is not None else ["--verify"]
         done = _run([*program, "--status-fd", "2", "--output", "-", *verify, str(path)], "")

@@ -12,7 +12,14 @@ from trainchart.archive.chart_file import CREATED_ANNOTATION
 from trainchart.archive.pack import open_archive
 from trainchart.errors import Problem, PublishError, ToolError, VersionConflict
 from trainchart.publish.index import INDEX_FILE, add_entry, find_entries, find_entry, read_entry
-from trainchart.publish.repository import OWNERS_FILE, FetchedArchive, PublishedVersion, Upload, sha256_digest
+from trainchart.publish.repository import (
+    OWNERS_FILE,
+    FetchedArchive,
+    PublishedVersion,
+    Upload,
+    limit_provenance,
+    sha256_digest,
+)
 
 _TRIES = 5
 """How often the index is written where nothing locks it and others write it too."""
@@ -88,7 +95,8 @@ class IndexRepository:
         digest, said = sha256_digest(data), read_entry(entry).digest
         if said and said != digest:
             raise PublishError(f"{self.url}: {reference} is damaged: listed as {said}, but it is {digest}")
-        return FetchedArchive(data, digest, self._store.read(f"{reference}.prov"))
+        signature = f"{reference}.prov"
+        return FetchedArchive(data, digest, limit_provenance(self._store.read(signature), f"{self.url}: {signature}"))
 
     def add(self, upload: Upload) -> str:
         archive = upload.archive

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from trainchart.archive.chart_file import parse_chart_file
 from trainchart.archive.chart_keys import CHART_KEYS
 from trainchart.archive.pack import ChartArchive, open_archive
+from trainchart.archive.provenance import PROVENANCE_LIMIT
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, PublishError, ToolError, VersionConflict
 
@@ -101,6 +102,15 @@ class Repository(Protocol):
 def sha256_digest(data: bytes) -> str:
     """Return the digest of `data` as registries write it."""
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def limit_provenance(provenance: bytes | None, where: str) -> bytes | None:
+    """Return a .prov file that was read from `where`. Raises PublishError where it is too large to be one."""
+    if provenance is not None and len(provenance) > PROVENANCE_LIMIT:
+        raise PublishError(
+            f"{where} is larger than {PROVENANCE_LIMIT} bytes", hint="a .prov file holds Chart.yaml and a signature"
+        )
+    return provenance
 
 
 def prepare_upload(data: bytes, *, created: str, provenance: bytes | None = None) -> Upload:

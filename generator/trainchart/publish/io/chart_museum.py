@@ -15,7 +15,7 @@ from trainchart.json_documents import parse_json
 from trainchart.publish.index import read_entry
 from trainchart.publish.io.http import Answer, HttpClient, refusal
 from trainchart.publish.location import Location
-from trainchart.publish.repository import FetchedArchive, PublishedVersion, Upload, sha256_digest
+from trainchart.publish.repository import FetchedArchive, PublishedVersion, Upload, limit_provenance, sha256_digest
 
 _CONFLICT = 409
 
@@ -60,10 +60,12 @@ class ChartMuseumRepository:
         digest, said = sha256_digest(archive.body), read_entry(entry).digest
         if said and said != digest:
             raise PublishError(f"{self.reference(name, version)} is damaged: listed as {said}, but it is {digest}")
-        signed = self._client.send("GET", f"{self.reference(name, version)}.prov", what=what)
+        signature = f"{self.reference(name, version)}.prov"
+        signed = self._client.send("GET", signature, what=what)
         if signed.status != 404 and not signed.is_done:
             raise refusal(signed, what, self._client.base)
-        return FetchedArchive(archive.body, digest, signed.body if signed.is_done else None)
+        provenance = limit_provenance(signed.body if signed.is_done else None, signature)
+        return FetchedArchive(archive.body, digest, provenance)
 
     def add(self, upload: Upload) -> str:
         archive = upload.archive

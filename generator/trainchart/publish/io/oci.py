@@ -24,7 +24,7 @@ from trainchart.publish.oci_manifest import (
     tag_version,
     version_tag,
 )
-from trainchart.publish.repository import FetchedArchive, PublishedVersion, Upload
+from trainchart.publish.repository import FetchedArchive, PublishedVersion, Upload, limit_provenance
 
 _TAGS_AT_ONCE = 1000
 
@@ -58,6 +58,7 @@ class OciRepository:
             return None
         digest, info = manifest
         provenance = self._read_blob(name, info, info.provenance) if info.provenance else None
+        limit_provenance(provenance, f"the .prov file of {said}")
         return FetchedArchive(self._read_blob(name, info, info.chart), digest, provenance)
 
     def read_attached(self, name: str, digest: str, media_type: str) -> tuple[bytes, ...]:
