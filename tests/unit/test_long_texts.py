@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.console_reports import make_report
+from trainchart.archive.lock import Lock, Source, dump_lock
 from trainchart.archive.provenance import read_clear_text
 from trainchart.check.finding import CheckInput
 from trainchart.check.probes import large_numbers, next_version
@@ -36,6 +37,10 @@ def repeat(piece: str) -> str:
 
 def make_chart(template: str) -> CheckInput:
     return CheckInput(files={"templates/a.yaml": template.encode()})
+
+
+def make_lock(sha256: str) -> Lock:
+    return Lock("0.1.0", Source("a.yaml", ""), Source("a", ""), (), {"a": sha256})
 
 
 def explain(text: str) -> None:
@@ -68,6 +73,7 @@ def explain(text: str) -> None:
         (lambda text: read_clear_text(text.encode()), repeat("-----BEGIN PGP SIGNED MESSAGE-----\n\n")),
         (lambda text: read_clear_text(text.encode()), repeat("-----BEGIN PGP SIGNED MESSAGE-----\n")),
         (lambda text: check_signed_text(text.encode(), None), repeat("-----BEGIN PGP SIGNED MESSAGE-----\n\n")),
+        (lambda text: dump_lock(make_lock(text)), f"{repeat('a')}g"),
         (parse_requirements, "a==1" + repeat(" ") + "!"),
         (lambda text: require_no_logins(text, "requirements.txt"), repeat("a")),
         (lambda text: render_error(text, "chart"), f"Error: {repeat('a')}"),
@@ -89,7 +95,7 @@ def explain(text: str) -> None:
         ),
         *("logins", "command-logins", "command-logins-flags", "command-logins-words"),
         *("command-logins-mc", "command-logins-aws", "private-keys", "actions", "open-actions"),
-        *("signed-text", "signed-text-headers", "signature"),
+        *("signed-text", "signed-text-headers", "signature", "hash"),
         *("requirements", "requirements-logins", "render-error", "pattern", "variables", "refusals"),
     ],
 )
