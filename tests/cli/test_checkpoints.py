@@ -362,10 +362,17 @@ def test_links_of_a_project_do_not_move_where_it_ends(folder: Path, tmp_path_fac
     assert error.message.endswith(f"checkpoints are in {mine}, outside this project")
 
 
-def test_a_run_right_below_the_root_is_pruned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_outside_of_projects_prune_only_their_folder(folder: Path) -> None:
     make_run(folder)
-    monkeypatch.setattr("trainchart.actions.checkpoints._PROJECT_BELOW", len(folder.parts))
-    assert read("prune", "exp-1", "--keep", "1", "--yes")["removed"] == [20]
+    elsewhere = Path("runs").absolute()
+    RUNS.rename(elsewhere)
+    given = ("prune", "exp-1", "--runs-dir", "runs", "--keep", "1", "--yes")
+    error = call(*given).exception
+    assert isinstance(error, ToolError) and error.message.endswith(f"are in {folder}, outside {elsewhere}")
+    folder.rename(elsewhere / "exp-1" / "ck")
+    record = json.loads((elsewhere / "exp-1" / "run.json").read_text())
+    (elsewhere / "exp-1" / "run.json").write_text(json.dumps({**record, "checkpoints": "runs/exp-1/ck"}))
+    assert read(*given)["removed"] == [20]
 
 
 def test_a_run_of_an_earlier_version_is_found_by_its_claim(folder: Path) -> None:

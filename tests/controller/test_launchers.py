@@ -174,6 +174,7 @@ def test_an_answer_in_chunks_is_not_read() -> None:
         thread.join()
 
 
+STATUS = b"HTTP/1.1 200 OK\r\n"
 SEMICOLONS = b'Content-Type: multipart/x; "' + b"".join(b";" * 60_000 + b"\r\n " for _ in range(4)) + b"\r\n"
 """For which Python's parser of e-mails needs half a minute."""
 
@@ -181,8 +182,14 @@ SEMICOLONS = b'Content-Type: multipart/x; "' + b"".join(b";" * 60_000 + b"\r\n "
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     ("head", "body"),
-    [(b"H: " + b"a" * 4000 + b"\r\n", b"{}"), (b"H: " + b"a" * 9000 + b"\r\n", b""), (SEMICOLONS, b"")],
-    ids=["short", "long", "folded"],
+    [
+        (STATUS + b"H: " + b"a" * 4000 + b"\r\n", b"{}"),
+        (STATUS + b"H: " + b"a" * 9000 + b"\r\n", b""),
+        (STATUS + SEMICOLONS, b""),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + STATUS + SEMICOLONS, b""),
+        (b"HTTP/1.1\xa0100 200 \r\n\r\n" + STATUS + SEMICOLONS, b""),
+    ],
+    ids=["short", "long", "folded", "second", "second-in-disguise"],
 )
 def test_the_headers_of_an_answer_have_a_limit(head: bytes, body: bytes) -> None:
     """http.client takes a hundred headers of 64 KiB each, and needs several times that in memory."""
@@ -192,7 +199,7 @@ def test_the_headers_of_an_answer_have_a_limit(head: bytes, body: bytes) -> None
             connection, _ = server.accept()
             with connection, contextlib.suppress(OSError):
                 connection.recv(65536)
-                connection.sendall(b"HTTP/1.1 200 OK\r\n" + head + b"Content-Length: 2\r\n\r\n{}")
+                connection.sendall(head + b"Content-Length: 2\r\n\r\n{}")
 
         thread = threading.Thread(target=answer)
         thread.start()

@@ -37,8 +37,8 @@ from trainchart_runtime.io.files import open_regular
 from trainchart_training.saving import catalogue
 from trainchart_training.saving.origin import ORIGIN_FILE
 
-_PROJECT_BELOW = 3
-"""Folders below a project's, down to that of a run: PROJECT/.trainchart/runs/NAME."""
+_RUNS_OF_PROJECT = (".trainchart", "runs")
+"""Where a project has its runs, unless --runs-dir names another folder."""
 _CLAIMS = "claims"
 
 
@@ -181,17 +181,20 @@ def _copy(source: Path, copy: Path) -> None:
 
 
 def _refuse_used(folder: Path, run: Path | None, keep: int) -> None:
-    """Raise ToolError while a training may write into the folder, or if it is a run's and outside its project."""
+    """Raise ToolError while a training may write into the folder, or if it is a run's and outside its project or, where
+    runs are elsewhere, outside the folder of runs."""
     own: set[str] = set()
     if run is not None:
         if is_running(run.parent, run.name):
             raise ToolError(f"{run.name} is running", hint=f"wait until it ends, or: trainchart stop {run.name}")
         # The project may come from elsewhere: its record may name any folder, and its links may lead anywhere.
-        place = run.absolute()
-        project = Path(place.anchor, *place.parts[1:-_PROJECT_BELOW]).resolve()
-        if not folder.resolve().is_relative_to(project):
+        runs = run.absolute().parent
+        is_of_project = runs.parts[-2:] == _RUNS_OF_PROJECT
+        limit = runs.parent.parent if is_of_project else runs
+        if not folder.resolve().is_relative_to(limit.resolve()):
+            what = "this project" if is_of_project else str(runs)
             raise ToolError(
-                f"the record of {run.name} says that its checkpoints are in {folder}, outside this project",
+                f"the record of {run.name} says that its checkpoints are in {folder}, outside {what}",
                 hint="if that is correct, name the folder: "
                 f"trainchart checkpoints prune {shlex.quote(str(folder))} --keep {keep}",
             )

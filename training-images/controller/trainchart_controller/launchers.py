@@ -89,11 +89,13 @@ class LauncherPoll:
 
 _HEAD_LIMIT = 8192
 """Bytes of the headers: those of launchers have some hundreds, and Python needs half a minute for some of 240 KB."""
+_GOOD = (b"HTTP/1.0 200 ", b"HTTP/1.1 200 ")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 
 
 class _ShortStream(io.RawIOBase):
-    """The first _ANSWER_LIMIT bytes that come over a socket; _HEAD_LIMIT where the headers have not ended by then."""
+    """The first _ANSWER_LIMIT bytes that come over a socket; _HEAD_LIMIT where the headers have not ended by then, or
+    are not those of an answer with status 200."""
 
     def __init__(self, connected: socket.socket) -> None:
         self._whole = connected.makefile("rb", buffering=0)
@@ -110,8 +112,9 @@ class _ShortStream(io.RawIOBase):
         if self._head is not None and number:
             self._head += bytes(memoryview(buffer)[:number])
             if _HEAD_END.search(self._head):
+                # After a status such as 100, http.client reads further headers.
+                self._left += _ANSWER_LIMIT - _HEAD_LIMIT if self._head.startswith(_GOOD) else -self._left
                 self._head = None
-                self._left += _ANSWER_LIMIT - _HEAD_LIMIT
         return number
 
     def close(self) -> None:
