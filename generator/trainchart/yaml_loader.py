@@ -17,10 +17,12 @@ from trainchart.yaml_limits import NODE_LIMIT, FastLoader, refuse_deep_nesting, 
 
 MERGE_TAG = "tag:yaml.org,2002:merge"
 _WORDS = "y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF"
-_INTEGER = r"[-+]?_*(?:0_*[bB][01_]+|0_*[xX][0-9a-fA-F_]+|0_*[oO]?[0-7_]+|0|[1-9][0-9_]*)|0_*b_*[-+][01_]+"
-_DIGITS = "[0-9][0-9_]*"
-_SPACED = "[0-9]+(?:_[0-9]+)*"
-_FLOAT = rf"(?:[-+]_*\._*{_DIGITS}|(?:[-+]_*)?{_DIGITS}(?:\.[0-9_]*)?)(?:[eE]_*[-+]?_*{_DIGITS})?"
+# Nothing is given back (*+, ++): a word of 100,000 underscores would take minutes.
+_INTEGER = r"[-+]?_*+(?:0_*+[bB][01_]++|0_*+[xX][0-9a-fA-F_]++|0(?:_*+[oO])?[0-7_]++|0|[1-9][0-9_]*+)"
+_INTEGER += r"|0_*+b_*+[-+][01_]++"
+_DIGITS = "[0-9][0-9_]*+"
+_SPACED = "[0-9]++(?:_[0-9]++)*+"
+_FLOAT = rf"(?:[-+]_*+\._*+{_DIGITS}|(?:[-+]_*+)?{_DIGITS}(?:\.[0-9_]*+)?)(?:[eE]_*+[-+]?_*+{_DIGITS})?"
 # Before a point without a sign, Go does not take out underscores first.
 _FLOAT += rf"|\.{_SPACED}(?:[eE][-+]?{_SPACED})?"
 _FLOAT += r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"

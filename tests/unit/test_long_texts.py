@@ -14,18 +14,21 @@ from trainchart.archive.provenance import read_clear_text
 from trainchart.check.finding import CheckInput
 from trainchart.check.probes import large_numbers, next_version
 from trainchart.check.randomness import makes_random
+from trainchart.cluster.running_logs import describe_short_data
 from trainchart.errors import PlanError
 from trainchart.helm.errors import render_error
 from trainchart.helm.manifests import separate_as_helm
 from trainchart.host.gpg import check_signed_text
 from trainchart.images.requirements import parse_requirements, require_no_logins
 from trainchart.importing.shell import find_variables
+from trainchart.kubernetes_yaml import parse_mapping
 from trainchart.reports.hangs import explain_refusals
 from trainchart.reports.log_line import LogLine
 from trainchart.schema_validation import end_as_go
 from trainchart.secret_files import find_secret_content
 from trainchart.secret_masks import mask_command
 from trainchart.secret_names import hide_logins, holds_command_login
+from trainchart_runtime.contract import LAUNCHER_PREFIX
 
 LENGTH = 600_000
 COLONS = "a:" * (LENGTH // 2)
@@ -46,6 +49,11 @@ def make_lock(sha256: str) -> Lock:
 def explain(text: str) -> None:
     line = LogLine("", "worker-0", f"trainchart-launcher: waiting for {text}")
     list(explain_refusals(replace(make_report(), last_lines=(line,))))
+
+
+def say(text: str) -> None:
+    lines = [LogLine("", label, f"{LAUNCHER_PREFIX}{text}") for label in ("worker-0", "worker-1")]
+    list(describe_short_data([[line] for line in lines]))
 
 
 @pytest.mark.timeout(20)
@@ -77,6 +85,13 @@ def explain(text: str) -> None:
         (parse_requirements, "a==1" + repeat(" ") + "!"),
         (lambda text: require_no_logins(text, "requirements.txt"), repeat("a")),
         (lambda text: render_error(text, "chart"), f"Error: {repeat('a')}"),
+        (lambda text: render_error(text, "chart"), f"Error: a{repeat(chr(10))}b"),
+        (lambda text: render_error(text, "chart"), f"Error: {repeat('a/templates/a')}"),
+        (lambda text: render_error(text, "chart"), f"Error: {repeat('key ' + chr(34))}"),
+        (parse_mapping, f"a: 0{repeat('_')}x"),
+        (parse_mapping, f"a: 1E{repeat('_')}x"),
+        (parse_mapping, f"a: -.0E{repeat('_')}x"),
+        (say, repeat("attempt 0 ended ")),
         (end_as_go, repeat("[")),
         (find_variables, repeat("${")[: LENGTH // 4]),
         (explain, repeat("a")),
@@ -96,7 +111,8 @@ def explain(text: str) -> None:
         *("logins", "command-logins", "command-logins-flags", "command-logins-words"),
         *("command-logins-mc", "command-logins-aws", "private-keys", "actions", "open-actions"),
         *("signed-text", "signed-text-headers", "signature", "hash"),
-        *("requirements", "requirements-logins", "render-error", "pattern", "variables", "refusals"),
+        *("requirements", "requirements-logins", "render-error", "render-error-lines", "render-error-places"),
+        *("render-error-keys", "integer", "exponent", "exponent-signed", "success", "pattern", "variables", "refusals"),
     ],
 )
 def test_long_texts_are_searched_fast(search: Callable[[str], object], text: str) -> None:

@@ -20,7 +20,8 @@ _HEAD = re.compile(r"(?:Exception in thread (?P<thread>.+)|Process (?P<process>[
 """How Python begins to tell that a thread, or a process of multiprocessing, has ended with an exception."""
 _WAITS = re.compile(rf"{LAUNCHER_PREFIX}waiting for \d+ peers? for (?P<seconds>\d{{1,9}}) s: (?P<peers>.+)")
 _REFUSES = re.compile(rf":(\d+) \({PEER_REFUSES}\)")
-_SUCCEEDED = re.compile(rf"{LAUNCHER_PREFIX}.*\battempt \d+ ended .*, succeeded ")
+_ENDED = re.compile(r"\battempt \d++ ended ")
+_SUCCEEDED = ", succeeded "
 _NO_MORE_DATA = "Your input ran out of data"
 """How Keras begins to warn that a dataset has fewer batches than an epoch has steps."""
 _ANSWERED = f"{LAUNCHER_PREFIX}all peers have answered"
@@ -120,8 +121,13 @@ def describe_lone_tasks(report: Report, logs: Sequence[Sequence[LogLine]]) -> It
 
 def _drop_failed_attempts(lines: Sequence[LogLine]) -> Sequence[LogLine]:
     """Return the lines of the program that goes on, or has succeeded."""
-    ends = [number for number, line in enumerate(lines) if _SUCCEEDED.match(line.text)]
+    ends = [number for number, line in enumerate(lines) if _says_success(line.text)]
     return drop_ended_attempts(lines[: ends[-1]] if ends else lines)
+
+
+def _says_success(text: str) -> bool:
+    ended = _ENDED.search(text, len(LAUNCHER_PREFIX)) if text.startswith(LAUNCHER_PREFIX) else None
+    return ended is not None and _SUCCEEDED in text[ended.end() :]
 
 
 def _find_refused_ports(lines: Sequence[LogLine]) -> set[str]:

@@ -12,7 +12,7 @@ from trainchart.errors import Problem, RenderError, UsageError
 from trainchart.helm.asked import Asked
 from trainchart.helm.schema_refusals import DAMAGED, find_refusals
 
-_FILE = r"(?<![\w.-])[\w.-]+/(?P<place>(?:templates|charts)/[^\s:()\"]+"
+_FILE = r"(?<![\w.-])[\w.-]+/(?P<place>(?:templates|charts)/[^\s:()\"]{1,1000}"
 _PLACES = (re.compile(_FILE + r":\d+(?::\d+)?)"), re.compile(_FILE + ")"))
 """Where in a template: with the line, else the file alone; Helm names the outermost place first."""
 _EXECUTING = re.compile(r"^executing \"[^\"]*\" at <(?P<expression>.*?)>: (?P<message>.*)$", re.DOTALL)
@@ -20,10 +20,10 @@ _NOISE = re.compile(
     r"^(?:Error: |INSTALLATION FAILED: |failed to load values: |error converting YAML to JSON: |yaml: |"
     r"error unmarshaling JSON: |while decoding JSON: |json: )+"
 )
-_AFTER_COMMA = re.compile(r"key \"(?P<part>.*)\" has no value")
+_AFTER_COMMA = ('key "', '" has no value')
 _NOT_READ = re.compile(r"failed parsing --set")
 _NO_VALUES = re.compile(r"cannot load values\.yaml: (?:cannot unmarshal yaml document: )?(?P<reason>.*)", re.DOTALL)
-_ADVICE = re.compile(r"\n*Use --debug flag to render out invalid YAML\s*$")
+_ADVICE = "Use --debug flag to render out invalid YAML"
 
 
 def render_error(raw: str, chart: str, asked: Asked | None = None) -> RenderError | UsageError:
@@ -33,7 +33,7 @@ def render_error(raw: str, chart: str, asked: Asked | None = None) -> RenderErro
     """
     # Warnings about kube configuration, symbolic links and the like come before the error.
     _, _, message = f"\n{raw}".rpartition("\nError: ")
-    text = _NOISE.sub("", _ADVICE.sub("", message or raw).strip())
+    text = _NOISE.sub("", _without_advice(message or raw).strip())
     if _NOT_READ.match(text):
         return UsageError(_one_line(text), hint=explain_comma(text))
     if damaged := _NO_VALUES.match(text):
@@ -53,9 +53,13 @@ def render_error(raw: str, chart: str, asked: Asked | None = None) -> RenderErro
 
 def explain_comma(message: str) -> str:
     """Return the hint on a set expression in which a comma of the value was taken for the end of it; "" for others."""
-    if not (found := _AFTER_COMMA.search(message)):
-        return ""
-    return f"a comma starts the next KEY=VALUE: write \\,{found['part']} for one in a string, or --set-json for a list"
+    before, after = _AFTER_COMMA
+    for line in message.split("\n"):
+        start, end = line.find(before) + len(before), line.rfind(after)
+        if before in line and start <= end:
+            part = line[start:end]
+            return f"a comma starts the next KEY=VALUE: write \\,{part} for one in a string, or --set-json for a list"
+    return ""
 
 
 def clean_lint_message(text: str, asked: Asked | None = None) -> str:
@@ -63,18 +67,27 @@ def clean_lint_message(text: str, asked: Asked | None = None) -> str:
     problems = find_refusals(text, asked or Asked())
     if problems:
         return "; ".join(problem.message for problem in problems)
-    return _one_line(_ADVICE.sub("", text))
+    return _one_line(_without_advice(text))
+
+
+def _without_advice(text: str) -> str:
+    before, found, after = text.rpartition(_ADVICE)
+    return before.rstrip("\n") if found and not after.strip() else text
 
 
 def _template_message(after_place: str, text: str) -> tuple[str, str]:
     if "YAML parse error" in text:
         return f"renders to invalid YAML: {_NOISE.sub('', after_place.lstrip(': '))}", ""
     message = re.sub(r"^[):\s]+", "", after_place).rstrip()
-    if match := _EXECUTING.match(re.sub(r"\s*\n\s*", " ", message)):
+    if match := _EXECUTING.match(_join_lines(message, " ")):
         hint = "a value that this template reads is not set" if "nil pointer" in match["message"] else ""
         return f"{match['expression']}: {match['message'].strip()}", hint
     return message, ""
 
 
 def _one_line(text: str) -> str:
-    return re.sub(r"\s*\n\s*", "; ", text.strip())
+    return _join_lines(text, "; ")
+
+
+def _join_lines(text: str, separator: str) -> str:
+    return separator.join(line for each in text.split("\n") if (line := each.strip()))
