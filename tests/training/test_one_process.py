@@ -49,6 +49,23 @@ def test_it_trains_saves_evaluates_and_exports(trainer: Trainer) -> None:
     assert tf.train.latest_checkpoint(str(trainer.folder)) == str(trainer.folder / "ckpt-300")
 
 
+def test_leader_makes_the_folder_of_the_parts(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is there before TensorFlow asks any task to write, and TensorFlow uses it: it removes it when it has saved."""
+    from trainchart_training.saving import checkpoints
+
+    found: list[bool] = []
+    plan = checkpoints._checkpoint
+
+    def plan_and_look(state: Any) -> Any:
+        found.append((trainer.folder / f"ckpt-{int(state.step.numpy())}_temp").is_dir())
+        return plan(state)
+
+    monkeypatch.setattr(checkpoints, "_checkpoint", plan_and_look)
+    assert trainer.run(max_steps=40) == 0
+    assert found == [True, True, True]
+    assert not list(trainer.folder.glob("*_temp"))
+
+
 def _check_record(export: Path, step: int) -> None:
     """Check what an export says of itself: `sha256sum` must find every file of it as listed."""
     subprocess.run(

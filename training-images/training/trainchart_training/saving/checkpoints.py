@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 _FILE_ERRORS = (tf.errors.OpError, OSError)
 _PROBE = ".writable"
+_PARTS_SUFFIX = "_temp"
+"""Ends the name of the folder in which TensorFlow collects the parts of a checkpoint; it then removes the folder."""
 _SLOW_SECONDS = 3.0
 _SLOW_BYTES_PER_SECOND = 5e6
 """Slower than this is the storage, whatever the size of the model."""
@@ -150,6 +152,9 @@ class Checkpoints:
         try:
             tf.io.gfile.makedirs(self._folder)
             self._remove_files(step)
+            # Every task that writes a part makes this folder too. On GlusterFS, while one of three bricks is down, a
+            # folder that two clients make at once can end up on one brick only: it then fails until all are back.
+            tf.io.gfile.makedirs(f"{self.path(step)}{_PARTS_SUFFIX}")
             _checkpoint(state).write(self.path(step))
             sizes = self._sizes(step)
             self._write_marker(Marker(step, state.shapes, sizes))
