@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainchart.check.immutable import find_differences, find_rejections
-from trainchart.check.objects import is_hook, mapping_at, namespace_of
+from trainchart.check.objects import HOOK_ANNOTATION, is_hook, mapping_at, namespace_of
 from trainchart.check.pod_templates import kubernetes_kind
 from trainchart.compare.normal import normal_document
 from trainchart.helm.rendering import Manifest, Rendering
@@ -97,11 +97,18 @@ def find_changes(
 
 def _by_identity(rendering: Rendering) -> dict[tuple[str, ...], Manifest]:
     found: dict[tuple[str, ...], Manifest] = {}
-    for manifest in sorted(rendering.manifests, key=is_hook):
+    for manifest in sorted(rendering.manifests, key=lambda each: (each.source, _hook_of(each))):
         key: tuple[str, ...] = _group(manifest), manifest.kind, namespace_of(manifest, rendering), manifest.name
-        # A hook may have the name of an object of the release.
-        found[(*key, "hook") if key in found and is_hook(manifest) else key] = manifest
+        # Hooks may have the name of an object of the release, or of other hooks, and are no objects of the release.
+        key += ("hook",) if is_hook(manifest) else ()
+        while key in found and is_hook(manifest):
+            key += ("hook",)
+        found[key] = manifest
     return found
+
+
+def _hook_of(manifest: Manifest) -> str:
+    return str(mapping_at(manifest.document, "metadata", "annotations").get(HOOK_ANNOTATION, ""))
 
 
 def _group(manifest: Manifest) -> str:

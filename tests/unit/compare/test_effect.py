@@ -68,6 +68,26 @@ def test_a_hook_of_the_same_name_hides_no_object() -> None:
     assert (change.kind, [field.path for field in change.fields]) == ("Pod", ["spec.restartPolicy"])
 
 
+def test_hooks_of_one_name_hide_no_change() -> None:
+    pods = [
+        {**HOOK, "metadata": {"name": "t", "annotations": {"helm.sh/hook": hook}}, "spec": {"nodeName": node}}
+        for hook, node in (("pre-upgrade", "a"), ("pre-upgrade", "b"), ("test", "a"))
+    ]
+    first, changed, other = pods
+    for beside in ([], [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "t"}}]):
+        (change,) = find_changes(rendering(*beside, first, other, other), rendering(*beside, changed, other, other))
+        assert [field.path for field in change.fields] == ["spec.nodeName"]
+
+
+def test_an_object_that_becomes_a_hook_is_removed() -> None:
+    metadata = {**STATEFUL_SET["metadata"], "annotations": {"helm.sh/hook": "test"}}
+    changes = find_changes(rendering(STATEFUL_SET), rendering({**STATEFUL_SET, "metadata": metadata}))
+    assert [(change.fate, change.effect) for change in changes] == [
+        (Fate.removed, Effect.restart),
+        (Fate.added, Effect.none),
+    ]
+
+
 def rendering(*documents: dict[str, Any]) -> Rendering:
     return Rendering("exp", "default", tuple(Manifest("templates/a.yaml", document) for document in documents), {})
 
