@@ -5,6 +5,7 @@ What it decides keeps such files out of images and charts, which everyone who pu
 
 from __future__ import annotations
 
+import base64
 import functools
 import re
 from collections.abc import Mapping
@@ -14,7 +15,8 @@ from typing import Any
 from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import YamlError, parse_documents
 from trainchart.secret_copies import ANY_COPY, find_originals, list_copy_patterns
-from trainchart.secret_names import HARMLESS_NAMES, SECRET_NAMES, TOKEN_NAMES, is_secret_name
+from trainchart.secret_names import HARMLESS_NAMES, SECRET_NAMES, TOKEN_NAMES, holds_login, is_secret_name
+from trainchart.secret_templates import GIVEN_LATER, replace_actions, restore_literals
 
 _LARGEST = 1024 * 1024
 """Bytes; the content of larger files is not searched: they are data."""
@@ -145,11 +147,6 @@ _LIST = re.compile(rb"(?m)^kind:[ \t]*[\"']?(?:Secret)?List\b")
 _LISTED_SECRET = re.compile(rb"(?m)^[ \t-]*+kind:[ \t]*[\"']?Secret\b")
 _LISTED_DATA = re.compile(rb"(?m)^[ \t-]*+" + _DATA)
 _YAML = (".yaml", ".yml")
-_ACTION = re.compile(rb"\{\{.*?\}\}", re.DOTALL)
-_ACTION_LINE = re.compile(rb"(?m)^[ \t]*+\{\{[^\n]*\}\}[ \t]*\r?$")
-"""Begins and ends with an action, and may have more between them."""
-_GIVEN_LATER = "trainchart-given-later"
-"""Stands for what a template takes from elsewhere."""
 _DOCUMENT_END = re.compile(rb"(?m)^---")
 _PUBLIC_PEM = re.compile(
     rb"(?m)^-----BEGIN (?:TRUSTED )?(?:CERTIFICATE|X509 CRL|(?:RSA )?PUBLIC KEY|(?:DH|EC) PARAMETERS)-----[ \t]*\r?\n"
@@ -295,7 +292,7 @@ def _gives_secret(content: bytes) -> bool:
     """Return whether a template or a YAML file of any style holds a literal value of a Secret."""
     if b"Secret" not in content:
         return False
-    plain = _replace_actions(_ACTION_LINE.sub(b"", content)).decode(errors="replace")
+    plain = replace_actions(content).decode(errors="replace")
     try:
         documents = parse_documents(plain)
     except YamlError:
@@ -305,18 +302,32 @@ def _gives_secret(content: bytes) -> bool:
     secrets = [each for each in (*objects, *listed) if each.get("kind") == "Secret"]
     pairs = [pair for each in secrets for part in ("data", "stringData") for pair in _pairs(each.get(part))]
     is_template = plain.encode() != content
-    return any(value and _GIVEN_LATER not in value and (not is_template or is_secret_name(key)) for key, value in pairs)
+    # Many keys may share one value.
+    texts = {value: restore_literals(value) for value in {value for _, value in pairs}}
+    named = {texts[value] for key, value in pairs if not is_template or is_secret_name(key)}
+    return any(text and GIVEN_LATER not in text for text in named) or any(map(_holds_secret, texts.values()))
 
 
-def _replace_actions(content: bytes) -> bytes:
-    # Behind the last end of an action, each start would be followed up to the end of the file.
-    end = content.rfind(b"}}") + 2
-    return _ACTION.sub(_GIVEN_LATER.encode(), content[:end]) + content[end:] if end > 1 else content
+def _holds_secret(value: str) -> bool:
+    """Return whether a value of a Secret, perhaps in base64, holds a secret by its form, whatever its name."""
+    if holds_login(value.replace(GIVEN_LATER, "${later}")):
+        return True
+    if GIVEN_LATER in value:
+        return False
+    try:
+        decoded = base64.b64decode(value, validate=True)
+    except ValueError:
+        decoded = b""
+    if holds_login(decoded.decode(errors="replace")):
+        return True
+    return any(_find_forms(text) or _find_in_json(text) for text in (value.encode(errors="replace"), decoded))
 
 
 def _pairs(held: Any) -> list[tuple[str, str]]:
     items = held.items() if isinstance(held, dict) else ()
-    return [(str(key), value) for key, value in items if isinstance(value, str)]
+    # Quotes may be missing around a number; as an object, it would be refused.
+    values = ((str(key), value) for key, value in items if not isinstance(value, bool))
+    return [(key, str(value)) for key, value in values if isinstance(value, (str, int, float))]
 
 
 def _is_secret_document(text: bytes) -> bool:

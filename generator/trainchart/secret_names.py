@@ -126,7 +126,7 @@ TOKEN_NAMES = (
 
 _SECRETS = {
     *("password", "passwd", "passphrase", "passcode", "pwd", "secret", "apikey", "credential", "credentials"),
-    *("creds", "token", "pat", "bearer", "jwt", "pw"),
+    *("creds", "token", "pat", "bearer", "jwt", "pw", "pass"),
 }
 _KEYS = {
     *("api", "access", "secret", "private", "auth", "account", "encryption", "ssh", "signing", "master", "storage"),
@@ -152,6 +152,12 @@ _TOKENS = {
     "blank",
     "go",
 }
+_PASSES = {
+    *("first", "second", "one", "two", "single", "multi", "each", "per", "num", "n", "max", "min", "current"),
+    *("forward", "backward", "low", "high", "band", "all"),
+    *("proxy", "fastcgi", "uwsgi", "grpc", "scgi", "memcached"),
+}
+"""Words before `pass` that make it a run over data, a filter, or a setting of nginx."""
 
 _PLACEHOLDER = r"(?!\$[({]|%\(|[{<])"
 _LOGIN = re.compile(
@@ -176,6 +182,8 @@ def _names_secret(words: Sequence[str]) -> bool:
     if last == "key":
         return bool(before) and before[-1] in _KEYS
     if last == "token" and before and before[-1] in _TOKENS:
+        return False
+    if last == "pass" and before and before[-1] in _PASSES:
         return False
     return last in _SECRETS or last.endswith(_WHOLE)
 

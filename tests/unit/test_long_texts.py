@@ -31,6 +31,7 @@ from trainchart.secret_names import hide_logins, holds_command_login
 from trainchart_runtime.contract import LAUNCHER_PREFIX
 
 LENGTH = 600_000
+SHARED = ", ".join(f"{number}_pw: *a" for number in range(20_000))
 COLONS = "a:" * (LENGTH // 2)
 
 
@@ -40,6 +41,11 @@ def repeat(piece: str) -> str:
 
 def make_chart(template: str) -> CheckInput:
     return CheckInput(files={"templates/a.yaml": template.encode()})
+
+
+def find_in_template(text: str) -> None:
+    content = f"kind: Secret\nmetadata: {{name: {{{{ .Release.Name }}}}}}\ndata: {{a: {text}}}\n"
+    find_secret_content("a.yaml", content.encode())
 
 
 def make_lock(sha256: str) -> Lock:
@@ -78,6 +84,11 @@ def say(text: str) -> None:
         (lambda text: find_secret_content("a.yaml", text.encode()), repeat("a: -----BEGIN PRIVATE KEY-----\n")),
         (lambda text: find_secret_content("a.yaml", text.encode()), f"kind: Secret\n{repeat('{{a}} ')}x\n"),
         (lambda text: find_secret_content("a.yaml", text.encode()), f"kind: Secret\n{repeat('{{')}"),
+        (find_in_template, f"{{{{ {repeat(chr(92) + chr(34))} }}}}"),
+        (find_in_template, f"{{{{ {repeat('(')} }}}}"),
+        (find_in_template, f"{{{{ {repeat('|')} }}}}"),
+        (find_in_template, f"{{{{ {repeat('()')} }}}}"),
+        (find_in_template, f"&a {repeat('https:')[: LENGTH // 2]}{{{{ x }}}}, {SHARED}"),
         (lambda text: read_clear_text(text.encode()), repeat("-----BEGIN PGP SIGNED MESSAGE-----\n\n")),
         (lambda text: read_clear_text(text.encode()), repeat("-----BEGIN PGP SIGNED MESSAGE-----\n")),
         (lambda text: check_signed_text(text.encode(), None), repeat("-----BEGIN PGP SIGNED MESSAGE-----\n\n")),
@@ -110,6 +121,7 @@ def say(text: str) -> None:
         ),
         *("logins", "command-logins", "command-logins-flags", "command-logins-words"),
         *("command-logins-mc", "command-logins-aws", "private-keys", "actions", "open-actions"),
+        *("action-quotes", "action-open", "action-pipes", "action-parentheses", "shared-value"),
         *("signed-text", "signed-text-headers", "signature", "hash"),
         *("requirements", "requirements-logins", "render-error", "render-error-lines", "render-error-places"),
         *("render-error-keys", "integer", "exponent", "exponent-signed", "success", "pattern", "variables", "refusals"),

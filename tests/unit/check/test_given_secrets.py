@@ -61,6 +61,76 @@ def test_a_secret_in_values_of_any_form_is_found(content: bytes, line: int) -> N
         assert (finding.message.partition(",")[0], finding.line) == ("API_KEY is given as plain text", line)
 
 
+def finds_in_secret(pair: str) -> bool:
+    template = (
+        'kind: Secret\nmetadata: {name: {{ .Release.Name }}-db}\ntype: "{{ .Values.kind | default "Opaque" }}"\n'
+        f'{{{{- if eq .Values.mode "production" }}}}\nstringData:\n  {pair}\n{{{{- end }}}}\n'
+    )
+    return bool(list(check_no_secrets(CheckInput({"templates/db.yaml": template.encode()}))))
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        'password: {{ "hunter2-prod" | b64enc }}',
+        "password: {{ `hunter2-prod` | quote }}",
+        'password: {{- b64enc "hunter2-prod" -}}',
+        'password: {{ .Values.pw | default "hunter2-prod" | b64enc | quote }}',
+        'password: {{ default "hunter2-prod" .Values.pw }}',
+        'password: {{ (coalesce .Values.a .Values.b "hunter2-prod") | toString | nindent 4 }}',
+        'password: {{ include "x" . | default ("hunter2-prod" | trim) }}',
+        'password: "hunter2-prod{{ "" }}"',
+        "password: hunter2-prod{{/* as agreed */}}",
+        "password: 12345678",
+        "DB_PASS: hunter2-prod",
+        "DATABASE_URL: postgres://app:hunter2-prod@db/x",
+        "DATABASE_URL: postgres://app:hunter2-prod@{{ .Values.host }}/x",
+        "DATABASE_URL: cG9zdGdyZXM6Ly9hcHA6aHVudGVyMi1wcm9kQGRiL3g=",
+        'DATABASE_URL: {{ "postgres://app:hunter2-prod@db/x" | b64enc }}',
+        ".dockerconfigjson: eyJhdXRocyI6eyJyLmV4YW1wbGUuY29tIjp7ImF1dGgiOiJZV1J0YVc0NmFIVnVkR1Z5TWc9PSJ9fX0=",
+        """.dockerconfigjson: '{"auths": {"r.example.com": {"auth": "YWRtaW46aHVudGVyMg=="}}}'""",
+    ],
+)
+def test_a_literal_in_a_secret_of_a_template_is_found(pair: str) -> None:
+    assert finds_in_secret(pair)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        "password: {{ .Values.password | b64enc | quote }}",
+        "password: {{ randAlphaNum 16 | b64enc }}",
+        'password: {{ include "x.secret" . }}',
+        'password: {{ required "set password" .Values.password }}',
+        'password: {{ .Values.password | required "set password" | b64enc }}',
+        'password: {{ printf "%s-%s" .a .b }}',
+        'password: {{ printf "%s-%s" (default "db" .Values.name) .b }}',
+        'password: {{ .Values.pw | default "" }}',
+        'token: "Bearer {{ .Values.token | default "" }}"',
+        "password: {{ default (randAlphaNum 10) .Values.pw }}",
+        'password: {{ .Values.pw | default "${PASSWORD}" }}',
+        'password: {{ derivePassword 1 "long" .Values.pw "user" "example.com" }}',
+        'password: {{ get (lookup "v1" "Secret" .Release.Namespace "db").data "password" | default (randAlphaNum 9) }}',
+        'password: {{ .Files.Get "password" | b64enc }}',
+        'password: {{ include "x" (dict "key" (default "password" .Values.key) "context" $) }}',
+        'password: {{ if eq .Values.mode "production" }}{{ .Values.pw }}{{ end }}',
+        'user: {{ .Values.user | default "admin" }}',
+        "user: app",
+        "proxy_pass: web",
+        "FORWARD_PASS: fast",
+        "DATABASE_URL: postgres://app:{{ .Values.password }}@db/x",
+        'DATABASE_URL: {{ printf "postgres://app:%s@db/x" .Values.password | b64enc }}',
+        """.dockerconfigjson: '{"auths": {"r.example.com": {"auth": "{{ .Values.auth }}"}}}'""",
+        ".dockerconfigjson: eyJhdXRocyI6IHt9fQ==",
+        "password: {{ ( }}",
+        'password: {{ | default "" ) }}',
+        "password: trainchart-literal--",
+    ],
+)
+def test_a_secret_of_a_template_may_take_its_values_elsewhere(pair: str) -> None:
+    assert not finds_in_secret(pair)
+
+
 @pytest.mark.parametrize(
     ("template", "is_found"),
     [
