@@ -145,7 +145,7 @@ def test_a_signature_comes_with_the_version(repository: Repository, name: str) -
 
 def test_a_signature_that_is_too_large_is_not_read(repository: Repository, name: str) -> None:
     repository.add(upload("1.0.0", name=name, provenance=b"s" * (1024 * 1024 + 1)))
-    with pytest.raises(PublishError, match=r"prov.* is larger than 1048576 bytes"):
+    with pytest.raises(PublishError, match=r"prov.* is larger than 1 MiB"):
         repository.fetch(name, "1.0.0")
 
 

@@ -108,7 +108,8 @@ def limit_provenance(provenance: bytes | None, where: str) -> bytes | None:
     """Return a .prov file that was read from `where`. Raises PublishError where it is too large to be one."""
     if provenance is not None and len(provenance) > PROVENANCE_LIMIT:
         raise PublishError(
-            f"{where} is larger than {PROVENANCE_LIMIT} bytes", hint="a .prov file holds Chart.yaml and a signature"
+            f"{where} is larger than {PROVENANCE_LIMIT // 1024**2} MiB",
+            hint="a .prov file holds only Chart.yaml, the archive's digest and a signature: check what was uploaded",
         )
     return provenance
 

@@ -40,9 +40,9 @@ _CLOSED = (" can run only on ", " cannot run on any node now: ")
 """In notes about pods whose only nodes are cordoned, tainted or not ready."""
 _EXISTING_CLAIM = (
     "The chart does not create the claim {claim}: it was deleted, or existingClaim or extraVolumes names the wrong "
-    "one. If the name is wrong, correct it. If the claim was deleted, create it again in the release's namespace; if "
-    "kubectl get pv shows that its volume still exists (Released), an administrator can give that volume to the new "
-    "claim."
+    "one. If the name is wrong, correct it. If the claim was deleted, check kubectl get pv before you create it again. "
+    "If its volume still exists (Released), have an administrator make that volume available, and create the claim "
+    "with its name in volumeName. Otherwise, create the claim in the release's namespace; it starts empty."
 )
 _NAME_COMPARED = 20
 """Characters: a chart cuts long names, and puts a checksum behind them."""

@@ -204,12 +204,12 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "repeatable",
         file("templates/x.yaml", 'a: {{ index .Chart.Annotations "trainchart/git-commit" }}'),
-        "reads the annotations trainchart/",
+        "reads the build annotations trainchart/",
     ),
     (
         "repeatable",
         file("templates/x.yaml", "a: {{ $.Chart.Metadata.Annotations | toJson }}"),
-        "reads the annotations trainchart/",
+        "reads the build annotations trainchart/",
     ),
     ("values-used", source("values.yaml", A_VALUE, f"{A_VALUE}\nargz: []"), "argz is used by no template"),
     (

@@ -31,11 +31,11 @@ def check_repeatable(given: CheckInput) -> Iterator[Finding]:
             )
     for path, line in find_build_readers(given):
         yield Finding(
-            "the template reads the annotations trainchart/…, so the same content installs something different once it "
-            "is built again",
+            "the template reads the build annotations trainchart/…, so each build of the same content installs "
+            "different objects",
             path=path,
             line=line,
-            hint="take it from a value",
+            hint="use a value instead",
         )
 
 
