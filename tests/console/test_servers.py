@@ -99,6 +99,19 @@ def servers(api: SmallApi, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     yield api
 
 
+def test_the_first_page_asks_nothing_about_servers(
+    servers: SmallApi, console: Opened, open_tab: Callable[..., Tab]
+) -> None:
+    """The first test here: what an earlier one had on its page, the console may still read."""
+    tab = open_tab()
+    servers.requests.clear()
+    tab.go("/")
+    expect(tab.page.get_by_role("region", name="On the cluster").get_by_role("row", name="exp1")).to_be_visible()
+    time.sleep(1)
+    asked = [path for path in servers.requests if re.search("/(deployments|secrets)", path)]
+    assert asked == []
+
+
 def test_a_server_shows_what_serves_and_its_history(open_tab: Callable[..., Tab], take: Callable[..., None]) -> None:
     tab = open_tab()
     tab.page.get_by_role("link", name="Model servers").focus()
@@ -201,15 +214,3 @@ def test_hostile_records_run_no_script(servers: SmallApi, open_tab: Callable[...
         assert tab.complaints == []
     finally:
         servers.objects["deployments"] = before
-
-
-def test_the_first_page_asks_nothing_about_servers(
-    servers: SmallApi, console: Opened, open_tab: Callable[..., Tab]
-) -> None:
-    tab = open_tab()
-    servers.requests.clear()
-    tab.go("/")
-    expect(tab.page.get_by_role("region", name="On the cluster").get_by_role("row", name="exp1")).to_be_visible()
-    time.sleep(1)
-    asked = [path for path in servers.requests if re.search("/(deployments|secrets)", path)]
-    assert asked == []
