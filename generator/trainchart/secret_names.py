@@ -221,7 +221,7 @@ _GAP = r"[^|;&]{0,200}?\s"
 _COMMAND_LOGIN = re.compile(
     rf"(?P<kept>\b(?:curl|smbclient){_GAP}(?:-[uU]|--(?:proxy-)?user)[\s=]?[\"']?[^\s\"'$:%=]+[:%]"
     rf"|\bredis-cli{_GAP}-a\s?[\"']?"
-    rf"|\b(?:mysql\w*|mariadb[\w-]*|mongo\w*|sshpass|(?:docker|podman|skopeo|helm|registry)\s+login){_GAP}-p\s?[\"']?"
+    rf"|\b(?:mysql\w*+|mariadb[\w-]{{0,40}}+|mongo\w*+|sshpass|(?:docker|podman|skopeo|helm|registry)\s+login){_GAP}-p\s?[\"']?"
     rf"|\bldap\w{{1,30}}{_GAP}-w\s?[\"']?"
     r"|\bmc\s{1,9}(?:-\S{1,60}\s{1,9}){0,5}(?:alias\s{1,9}set|config\s{1,9}host\s{1,9}add)\s{1,9}\S{1,200}\s{1,9}\S{1,200}\s{1,9}[\"']?[^\s\"'|;&]+[\"']?\s+[\"']?"
     r"|\baws\s{1,9}configure\s{1,9}set\s{1,9}\S{0,60}(?:secret|token)\S{0,60}\s{1,9}[\"']?"
