@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -16,9 +17,10 @@ from trainchart.check.finding import CheckInput
 from trainchart.check.sources import NOTES_FILE, VALUES_FILE, chart_templates, every_template, without_comments
 from trainchart.helm.rendering import Manifest
 
-_ACTION = re.compile(r'\{\{(?:"(?:\\.|[^"\\\n])*+"|`[^`]*+`|(?!\}\}).)*+(?:\}\}|\Z)', re.DOTALL)
+_QUOTED = r"""'(?:\\.|[^'\\\n])'|"(?:\\.|[^"\\\n])*+"?|`[^`]*+`?"""
+_ACTION = re.compile(rf"\{{\{{(?:{_QUOTED}|(?!\}}\}}).)*+(?:\}}\}}|\Z)", re.DOTALL)
 """One that has no end goes on to that of the text: the next one is not looked for in it."""
-_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|`[^`]*`')
+_TEXT = re.compile(_QUOTED)
 _DEFINE = re.compile(r'\{\{-?\s*define\s+"([^"]+)"')
 _INCLUDED = re.compile(r'(?<![\w.$])(?:include|template)\s+"([^"]+)"')
 _DOCUMENT = re.compile(r"^---\s*$", re.MULTILINE)
@@ -113,6 +115,7 @@ def _parts(templates: tuple[tuple[str, str], ...]) -> tuple[_Part, ...]:
 
 def _split(path: str, text: str) -> Iterator[_Part]:
     plain = without_comments(text)
+    line_ends = [found.start() for found in re.finditer("\n", plain)]
     defines = [(found[1], found.start()) for found in _DEFINE.finditer(plain)]
     starts = [("", 0), *defines, *(("", found.start()) for found in _DOCUMENT.finditer(plain))]
     starts.sort(key=lambda start: start[1])
@@ -129,7 +132,7 @@ def _split(path: str, text: str) -> Iterator[_Part]:
             _uses_lookup(bare, found_there),
             frozenset(found[1] for action in actions for found in _INCLUDED.finditer(action[0])),
             tuple(
-                (found[0], plain.count("\n", 0, action.start() + found.start()) + 1)
+                (found[0], bisect_left(line_ends, action.start() + found.start()) + 1)
                 for action, code in zip(actions, bare, strict=True)
                 for found in _FUNCTION.finditer(code)
             ),
