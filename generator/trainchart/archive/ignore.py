@@ -16,6 +16,8 @@ from trainchart.errors import ToolError
 IGNORE_FILE = ".helmignore"
 _ALWAYS = "templates/.?*"
 """Helm's built-in rule: no dot files among the templates."""
+_RULES_LIMIT = 500
+"""Patterns: each is tried on each path."""
 
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 """What Go takes for space; Python has four characters more."""
@@ -75,6 +77,10 @@ def _parse_rules(text: str) -> tuple[_Rule, ...]:
             pattern = re.compile(_translate(body.removeprefix("/")))
         except (ValueError, re.error) as error:
             raise ToolError(f"{IGNORE_FILE}:{number}: {line!r} is not a pattern: {error}") from error
+        if len(rules) > _RULES_LIMIT:
+            raise ToolError(
+                f"{IGNORE_FILE} has more than {_RULES_LIMIT} patterns", hint="name folders instead of the files in them"
+            )
         rules.append(_Rule(pattern, "/" in body, folders_only, negated))
     return tuple(rules)
 

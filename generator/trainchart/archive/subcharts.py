@@ -24,24 +24,52 @@ _CHECKED_LIMIT = 5
 """Charts within each other whose names are compared; more are refused."""
 _SIZE_LIMIT = 64 * 1024 * 1024
 """Bytes that are unpacked of the charts in one folder; those beyond stay packed."""
+_PACKED_LIMIT = 500
+"""Packed charts in a chart, those within each other included."""
+_WHOLE_LIMIT = 512 * 1024 * 1024
+"""Bytes that all of them unpack to."""
 
 
-def open_packed(files: Mapping[str, bytes], *, mark: str = "", depth: int = _NESTED_LIMIT) -> dict[str, bytes]:
+class Unpacker:
+    """Unpacks the packed charts in one chart: a few kilobytes can hold ten thousand million within each other."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._size = 0
+
+    def unpack(self, archive: bytes) -> dict[str, bytes]:
+        """Return the files of a packed chart. Raises ToolError where it cannot be read, or is one too many."""
+        self._number += 1
+        if self._number > _PACKED_LIMIT or self._size > _WHOLE_LIMIT:
+            raise ToolError(
+                f"the chart holds more than {_PACKED_LIMIT} packed charts, or {_WHOLE_LIMIT // 1024**2} MiB in them",
+                hint="unpack them in charts/, and remove those that are not needed",
+            )
+        files = dict(parse_archive(archive.removeprefix(_BOM)).files)
+        self._size += sum(map(len, files.values()))
+        return files
+
+
+def open_packed(files: Mapping[str, bytes], *, mark: str = "") -> dict[str, bytes]:
     """Return the files of a chart (path → content) with packed subcharts as folders, as far as they can be read.
 
     The folder has the archive's name without .tgz, and `mark` behind it.
     """
+    return _open_packed(files, mark, _NESTED_LIMIT, Unpacker())
+
+
+def _open_packed(files: Mapping[str, bytes], mark: str, depth: int, unpacker: Unpacker) -> dict[str, bytes]:
     opened: dict[str, bytes] = {}
     size = 0
     for path, content in files.items():
         try:
-            inner = parse_archive(content.removeprefix(_BOM)).files if depth and _PACKED.fullmatch(path) else {}
+            inner = unpacker.unpack(content) if depth and _PACKED.fullmatch(path) else {}
         except ToolError:
             inner = {}
         size += sum(map(len, inner.values()))
         inner = inner if size <= _SIZE_LIMIT else {}
         folder = path.removesuffix(".tgz") + mark
-        below = open_packed(inner, mark=mark, depth=depth - 1) if inner else {}
+        below = _open_packed(inner, mark, depth - 1, unpacker) if inner else {}
         opened |= {f"{folder}/{name}": each for name, each in below.items()} or {path: content}
     return opened
 
@@ -55,22 +83,22 @@ def require_distinct_subcharts(files: Mapping[str, bytes]) -> None:
     Raises:
         ToolError: there are such subcharts, or some that cannot be read.
     """
-    _require_distinct(files, "", _CHECKED_LIMIT)
+    _require_distinct(files, "", _CHECKED_LIMIT, Unpacker())
 
 
-def _require_distinct(files: Mapping[str, bytes], where: str, depth: int) -> str:
+def _require_distinct(files: Mapping[str, bytes], where: str, depth: int, unpacker: Unpacker) -> str:
     """Return the name of the chart with the path `where`, once all below it are checked."""
     chart = _read(files, where)
     called, declared = _list_declared(chart.get("dependencies"), where)
     names: list[str] = []
     # One at a time: together, unpacked charts may be larger than the memory.
-    for path, each in _list_subcharts(files, where):
+    for path, each in _list_subcharts(files, where, unpacker):
         if not depth:
             raise ToolError(
                 f"{path}: more than {_CHECKED_LIMIT} charts are nested in each other",
                 hint="move the inner ones into the charts/ of one further out",
             )
-        names.append(_require_distinct(each, f"{path}/", depth - 1))
+        names.append(_require_distinct(each, f"{path}/", depth - 1, unpacker))
     for listed in (names, (*called, *({*names} - declared))):
         for name, count in Counter(listed).items():
             if count > 1:
@@ -116,17 +144,19 @@ def _require_known(data: Mapping[str, Any], known: tuple[str, ...], path: str) -
         raise ToolError(f"{path}: {mistaken}", hint=f"write {mistaken.meant}, or leave it out")
 
 
-def _list_subcharts(files: Mapping[str, bytes], where: str) -> Iterator[tuple[str, dict[str, bytes]]]:
+def _list_subcharts(
+    files: Mapping[str, bytes], where: str, unpacker: Unpacker
+) -> Iterator[tuple[str, dict[str, bytes]]]:
     """Yield path and files of each subchart that Helm loads. Raises ToolError for an archive that cannot be read."""
     folders: dict[str, dict[str, bytes]] = {}
     for path, content in files.items():
         if _PACKED.fullmatch(path):
             try:
-                unpacked = parse_archive(content.removeprefix(_BOM)).files
+                unpacked = unpacker.unpack(content)
             except ToolError as error:
                 hint = error.hint or "package the subchart again, or unpack it in charts/"
                 raise ToolError(f"{where}{path} cannot be read: {error.message}", hint=hint) from error
-            yield where + path, dict(unpacked)
+            yield where + path, unpacked
         elif found := _INSIDE.fullmatch(path):
             folders.setdefault(found[1], {})[found[2]] = content
     yield from ((f"{where}charts/{name}", each) for name, each in folders.items() if _CHART in each)

@@ -113,3 +113,10 @@ def test_a_pattern_of_many_stars_takes_no_time(pattern: str) -> None:
 def test_stars_match_as_if_every_way_was_tried(pattern: str, path: str) -> None:
     body = "".join({"*": "[^/]*", "?": "[^/]"}.get(char, char) for char in pattern)
     assert bool(re.fullmatch(_translate(pattern), path)) is bool(re.fullmatch(body, path))
+
+
+def test_more_patterns_than_anyone_needs_are_refused() -> None:
+    files = {"Chart.yaml": b"", "a": b""}
+    assert drop_ignored({**files, IGNORE_FILE: b"# x\n" * 10_000 + b"a\n" * 500}).keys() == {"Chart.yaml", IGNORE_FILE}
+    with pytest.raises(ToolError, match="more than 500 patterns"):
+        drop_ignored({**files, IGNORE_FILE: b"a\n" * 501})

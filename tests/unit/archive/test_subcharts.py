@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,8 @@ from trainchart.archive.subcharts import open_packed, require_distinct_subcharts
 from trainchart.check.finding import CheckInput
 from trainchart.check.rules.archive import check_no_secrets
 from trainchart.check.rules.chart_file import check_fields
-from trainchart.errors import ToolError
+from trainchart.errors import RenderError, ToolError
+from trainchart.helm.io.inputs import require_own_schemas
 
 KEY = b"-----BEGIN RSA PRIVATE KEY-----\n"
 
@@ -37,6 +39,29 @@ def test_what_is_no_chart_or_too_much_stays_as_it_is(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(subcharts, "_SIZE_LIMIT", 10)
     files = {"charts/x.tgz": pack("x")}
     assert open_packed(files) == files
+
+
+def test_packed_charts_within_each_other_have_a_limit(tmp_path: Path) -> None:
+    """Five levels of six charts are 9,330; of a hundred equal ones, some kilobytes are ten thousand million."""
+
+    def put_together(below: dict[str, bytes]) -> dict[str, bytes]:
+        names = [f"a{number}" for number in range(6)]
+        charts = {name: {"Chart.yaml": f"name: {name}\n".encode(), **below} for name in names}
+        return {f"charts/{name}.tgz": gzip.compress(build_tar(name, each)) for name, each in charts.items()}
+
+    below: dict[str, bytes] = {}
+    for _ in range(5):
+        below = put_together(below)
+    files = {"Chart.yaml": declare(), **below}
+    with pytest.raises(ToolError, match="more than 500 packed charts"):
+        require_distinct_subcharts(files)
+    assert len(open_packed(files)) > 500
+    (tmp_path / "charts").mkdir()
+    for path, content in files.items():
+        (tmp_path / path).write_bytes(content)
+    with pytest.raises(RenderError) as caught:
+        require_own_schemas(tmp_path)
+    assert "more than 500 packed charts" in caught.value.problems[0].message
 
 
 def test_a_key_in_a_packed_chart_is_named() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from trainchart.archive.lock import LOCK_FILE, incomplete_chart, parse_lock
 from trainchart.archive.read import parse_archive
+from trainchart.archive.subcharts import Unpacker
 from trainchart.errors import Problem, RenderError, ToolError, TrainchartError, UsageError
 from trainchart.helm.asked import SCHEMA_FILE, Asked, read_schemas, split_set
 from trainchart.helm.rendering import ValueOverrides
@@ -197,10 +198,12 @@ def _find_schemas(chart: Path) -> Iterator[tuple[str, bytes]]:
                 files[SCHEMA_FILE] = read_bytes(chart / SCHEMA_FILE)
     except ToolError as error:
         raise _unknown("", error.message, error.hint) from error
-    yield from _find_packed_schemas("", files, _NESTED_LIMIT)
+    yield from _find_packed_schemas("", files, _NESTED_LIMIT, Unpacker())
 
 
-def _find_packed_schemas(above: str, files: Mapping[str, bytes], depth: int) -> Iterator[tuple[str, bytes]]:
+def _find_packed_schemas(
+    above: str, files: Mapping[str, bytes], depth: int, unpacker: Unpacker
+) -> Iterator[tuple[str, bytes]]:
     for path, content in files.items():
         if _SCHEMA_PATH.fullmatch(path):
             yield above + path, content
@@ -208,10 +211,10 @@ def _find_packed_schemas(above: str, files: Mapping[str, bytes], depth: int) -> 
             if not depth:
                 raise _unknown(above + path, f"more than {_NESTED_LIMIT} charts are nested in each other")
             try:
-                packed = parse_archive(content.removeprefix(_BOM)).files
+                packed = unpacker.unpack(content)
             except ToolError as error:
                 raise _unknown(above + path, error.message, error.hint) from error
-            yield from _find_packed_schemas(f"{above}{path}/", packed, depth - 1)
+            yield from _find_packed_schemas(f"{above}{path}/", packed, depth - 1, unpacker)
 
 
 def _unknown(path: str, reason: str, hint: str = "") -> RenderError:
