@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -95,15 +96,16 @@ def find_changes(
     return tuple(sorted(changes, key=lambda change: (-change.effect, change.kind, change.name, change.fate)))
 
 
-def _by_identity(rendering: Rendering) -> dict[tuple[str, ...], Manifest]:
-    found: dict[tuple[str, ...], Manifest] = {}
-    for manifest in sorted(rendering.manifests, key=lambda each: (each.source, _hook_of(each))):
-        key: tuple[str, ...] = _group(manifest), manifest.kind, namespace_of(manifest, rendering), manifest.name
-        # Hooks may have the name of an object of the release, or of other hooks, and are no objects of the release.
-        key += ("hook",) if is_hook(manifest) else ()
-        while key in found and is_hook(manifest):
-            key += ("hook",)
-        found[key] = manifest
+def _by_identity(rendering: Rendering) -> dict[tuple[object, ...], Manifest]:
+    found: dict[tuple[object, ...], Manifest] = {}
+    numbers = Counter[tuple[object, ...]]()
+    # Of several objects with one name, those of the last templates are compared with each other.
+    for manifest in sorted(rendering.manifests, key=lambda each: (each.source, _hook_of(each)), reverse=True):
+        # Hooks may have the name of an object of the release, and are none.
+        place = namespace_of(manifest, rendering), manifest.name, is_hook(manifest)
+        key = _group(manifest), manifest.kind, *place
+        found[*key, numbers[key]] = manifest
+        numbers[key] += 1
     return found
 
 

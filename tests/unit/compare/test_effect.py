@@ -79,6 +79,14 @@ def test_hooks_of_one_name_hide_no_change() -> None:
         assert [field.path for field in change.fields] == ["spec.nodeName"]
 
 
+def test_an_object_that_is_there_twice_is_no_longer_hidden() -> None:
+    another = copy.deepcopy(STATEFUL_SET)
+    another["spec"]["template"]["spec"]["containers"].append({"name": "b", "image": "b:1"})
+    manifests = Manifest("templates/a.yaml", another), Manifest("templates/z.yaml", STATEFUL_SET)
+    (change,) = find_changes(rendering(STATEFUL_SET), Rendering("exp", "default", manifests, {}))
+    assert (change.fate, change.kind, change.name) == (Fate.added, "StatefulSet", "a")
+
+
 def test_an_object_that_becomes_a_hook_is_removed() -> None:
     metadata = {**STATEFUL_SET["metadata"], "annotations": {"helm.sh/hook": "test"}}
     changes = find_changes(rendering(STATEFUL_SET), rendering({**STATEFUL_SET, "metadata": metadata}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from trainchart.publish.io.image import ImageState, find_image
 
 _MESSAGES = {ImageState.absent: "is not there", ImageState.other: "points to {digest}"}
 _SKIP_HINT = "push the image first; to publish anyway, pass --skip-image-check"
+_IMAGES_LIMIT = 100
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,16 @@ class ImageAnswer:
 
 
 def ask_for_images(files: Mapping[str, bytes], rendering: Rendering, access: ImageAccess) -> tuple[ImageAnswer, ...]:
-    """Ask for all images that a chart's manifests name, rendered with its own values."""
-    return tuple(_ask(image, access, is_digest_used) for image, is_digest_used in _references(files, rendering))
+    """Ask for all images that a chart's manifests name, rendered with its own values.
+
+    Raises PublishError where they are more than any chart needs: each may be in a registry that keeps us waiting.
+    """
+    references = list(itertools.islice(_references(files, rendering), _IMAGES_LIMIT + 1))
+    if len(references) > _IMAGES_LIMIT:
+        raise PublishError(
+            f"the chart names more than {_IMAGES_LIMIT} images, too many to ask their registries for", hint=_SKIP_HINT
+        )
+    return tuple(_ask(image, access, is_digest_used) for image, is_digest_used in references)
 
 
 def require_images(files: Mapping[str, bytes], rendering: Rendering, access: ImageAccess) -> tuple[str, ...]:
