@@ -50,6 +50,12 @@ def ask(host: str, image: str, values: str = "") -> ImageAnswer:
     return answer
 
 
+def test_no_registry_is_asked_for_more_images_than_a_chart_needs() -> None:
+    images = [f"h{number}.example.invalid/a:1" for number in range(101)]
+    with pytest.raises(PublishError, match="more than 100 images"):
+        ask_for_images({}, rendering(*images), access("localhost:1"))
+
+
 def test_by_tag_and_by_digest(host: str) -> None:
     digest = push_image(host, "ml/one", "1.0")
     for image in (f"{host}/ml/one:1.0", f"{host}/ml/one@{digest}", f"{host}/ml/one:1.0@{digest}"):

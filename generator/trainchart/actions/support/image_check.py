@@ -60,7 +60,8 @@ def ask_for_images(files: Mapping[str, bytes], rendering: Rendering, access: Ima
     references = list(itertools.islice(_references(files, rendering), _IMAGES_LIMIT + 1))
     if len(references) > _IMAGES_LIMIT:
         raise PublishError(
-            f"the chart names more than {_IMAGES_LIMIT} images, too many to ask their registries for", hint=_SKIP_HINT
+            f"the chart names more than {_IMAGES_LIMIT} images, which is more than registries are asked for",
+            hint="publish with --skip-image-check, or verify without --images",
         )
     return tuple(_ask(image, access, is_digest_used) for image, is_digest_used in references)
 
