@@ -30,8 +30,16 @@ _KEEP_ALIVE_SECONDS = 75
 
 
 _HEAD_SECONDS = _KEEP_ALIVE_SECONDS + 5.0
+_HEAD_LIMIT = 64 * 1024
+"""Bytes of a request's headers."""
 _ANSWER_SECONDS = 10.0
 _MOST_CONNECTIONS = 10_000
+
+
+_HEAD_TOO_LONG = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: application/json\r\nContent-Length: 49\r\n"
+    b'Connection: close\r\n\r\n{"error": "the request\'s headers exceed 64 KiB."}'
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,47 @@ class Addresses:
 
     rest: str
     grpc: str
+
+
+class _Connection(TimedConnection, HttpToolsProtocol):
+    """Ends where the headers of a request, or the trailers of its body, exceed _HEAD_LIMIT bytes.
+
+    The parser takes them without end, and keeps them all.
+    """
+
+    _head_bytes = 0
+    """Received since the last part of a body, or the end of headers or of a request."""
+
+    def data_received(self, data: bytes) -> None:
+        start = 0
+        while start < len(data) and not self.transport.is_closing():
+            piece = data[start : start + _HEAD_LIMIT - self._head_bytes]
+            start += len(piece)
+            self._head_bytes += len(piece)
+            super().data_received(piece)
+            if self._head_bytes >= _HEAD_LIMIT:
+                self._refuse()
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self._head_bytes = 0
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        self._head_bytes = 0
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._head_bytes = 0
+
+    def _refuse(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.write(_HEAD_TOO_LONG)
+            self.transport.close()
+        else:
+            self.transport.abort()  # An answer to an earlier request is on its way, and may not be mixed with this one.
 
 
 class _RestServer(uvicorn.Server):
@@ -86,7 +135,7 @@ async def serve(
 
 
 def _configure(api: RestApi, settings: Settings) -> uvicorn.Config:
-    class Connection(TimedConnection, HttpToolsProtocol):
+    class Connection(_Connection):
         pass
 
     # The application answers a body that takes too long; this ends connections that send one to what reads none.
