@@ -14,6 +14,8 @@ from trainchart.archive.provenance import read_clear_text
 from trainchart.check.finding import CheckInput
 from trainchart.check.probes import large_numbers, next_version
 from trainchart.check.randomness import makes_random
+from trainchart.check.registry import find_rules
+from trainchart.check.runner import run_checks
 from trainchart.cluster.running_logs import describe_short_data
 from trainchart.errors import PlanError
 from trainchart.helm.errors import render_error
@@ -32,6 +34,7 @@ from trainchart_runtime.contract import LAUNCHER_PREFIX
 
 LENGTH = 600_000
 SHARED = ", ".join(f"{number}_pw: *a" for number in range(20_000))
+MARK = "# trainchart: ignore[keys-unique] x\n"
 COLONS = "a:" * (LENGTH // 2)
 
 
@@ -46,6 +49,11 @@ def make_chart(template: str) -> CheckInput:
 def find_in_template(text: str) -> None:
     content = f"kind: Secret\nmetadata: {{name: {{{{ .Release.Name }}}}}}\ndata: {{a: {text}}}\n"
     find_secret_content("a.yaml", content.encode())
+
+
+def accept(text: str, values: str = "") -> None:
+    files = {"templates/a.yaml": text.encode(), "values.yaml": values.encode()}
+    run_checks(CheckInput(files), find_rules(("keys-unique", "waivers")))
 
 
 def make_lock(sha256: str) -> Lock:
@@ -75,6 +83,10 @@ def say(text: str) -> None:
         (lambda text: makes_random(make_chart(text)), f"{{{{ {repeat(chr(92) + chr(34))} }}}}"),
         (lambda text: makes_random(make_chart(text)), "{{now}}\n" * 200_000),
         (lambda text: makes_random(make_chart(text)), repeat("{{/*")),
+        (accept, MARK * 160_000),
+        (lambda text: accept(text, "a: 1\n" * 10_000), MARK * 10_000),
+        (accept, repeat("# trainchart: ignore[")),
+        (accept, f"{MARK[:-1]}{repeat(' ')}y"),
         (lambda text: mask_command([text]), repeat("a")),
         (lambda text: mask_command([text]), COLONS),
         (lambda text: hide_logins(text, "***"), repeat("a")),
@@ -121,6 +133,10 @@ def say(text: str) -> None:
             "random-escapes",
             "random-lines",
             "comment",
+            "waivers",
+            "waivers-findings",
+            "waivers-open",
+            "waivers-reason",
             "mask",
             "mask-colons",
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 
 from trainchart.check.rule import Rule
 from trainchart.check.rules import (
@@ -80,6 +81,7 @@ def find_rules(ids: tuple[str, ...]) -> tuple[Rule, ...]:
     return tuple(known[wanted] for wanted in ids)
 
 
+@functools.lru_cache(maxsize=1024)
 def describe_unknown_rule(wanted: str) -> str:
     """Say that there is no rule `wanted`, and which ids are near to it."""
     near = difflib.get_close_matches(wanted, (rule.id for rule in RULES), n=3)

@@ -9,7 +9,9 @@ For a chart or a folder, .trainchart-check.yaml lists rule, reason, and perhaps 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
@@ -23,10 +25,13 @@ from trainchart.kubernetes_yaml import YamlError, find_duplicate_keys, parse_map
 _TEXT_FIELDS = ("rule", "path", "reason")
 _FIELDS = {*_TEXT_FIELDS, "until"}
 _FIRST_LINES = 5
-_MARK = re.compile(r"(?:#|/\*)\s*trainchart:\s*ignore\[(?P<rules>[^\]]*)\]\s*(?P<reason>.*?)\s*(?:\*/.*)?$")
+_MARK = re.compile(r"(?:#|/\*)\s*trainchart:\s*ignore\[")
+_GLOB = re.compile(r"[*?\[]")
 _PROSE_FILES = (".tpl", ".txt", ".md")
 _TEXT_FILES = (".yaml", ".yml", *_PROSE_FILES)
 _Problems = tuple[Finding, ...]
+_Reach = tuple[str, str, int]
+"""Rule, path, and the line that a waiver speaks for; 0 for the whole file."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +48,9 @@ class Waiver:
     """The lines it speaks for; empty for the whole file."""
     until: date | None = None
 
-    def covers(self, finding: Finding) -> bool:
-        return (
-            finding.rule == self.rule
-            and not finding.is_own_fault
-            and (not self.path or finding.path == self.path or fnmatchcase(finding.path, self.path))
-            and (not self.lines or finding.line in self.lines)
-        )
+    @property
+    def reaches(self) -> tuple[_Reach, ...]:
+        return tuple((self.rule, self.path, line) for line in self.lines or (0,))
 
 
 @dataclass(frozen=True)
@@ -96,47 +97,79 @@ def apply_waivers(
     findings: tuple[Finding, ...], waivers: tuple[Waiver, ...], today: date
 ) -> tuple[tuple[Finding, ...], tuple[Waived, ...], tuple[Finding, ...]]:
     """Return the findings left, those waived, and what is wrong with waivers: run out, or good for nothing."""
-    valid = [waiver for waiver in waivers if waiver.until is None or today <= waiver.until]
+    first: dict[_Reach, int] = {}
+    """Place of the first waiver that reaches there, of those that have not expired."""
+    patterns: dict[str, dict[str, None]] = defaultdict(dict)
+    for place, waiver in enumerate(waivers):
+        if not _has_expired(waiver, today):
+            for reach in waiver.reaches:
+                first.setdefault(reach, place)
+            if _GLOB.search(waiver.path):
+                patterns[waiver.rule][waiver.path] = None
+    matching: dict[tuple[str, str], list[str]] = {}
+    useful: set[_Reach] = set()
     left: list[Finding] = []
     waived: list[Waived] = []
     for finding in findings:
-        covering = next((waiver for waiver in valid if waiver.covers(finding)), None)
-        if covering is None:
-            left.append(finding)
+        rule, path = finding.rule, finding.path
+        if (rule, path) not in matching:
+            globs = [pattern for pattern in patterns.get(rule, ()) if fnmatchcase(path, pattern)]
+            matching[rule, path] = ["", path, *globs]
+        paths = matching[rule, path] if not finding.is_own_fault else ()
+        covering = {(rule, known, line) for known in paths for line in (0, finding.line)} & first.keys()
+        useful |= covering
+        if covering:
+            waived.append(Waived(finding, waivers[min(first[reach] for reach in covering)]))
         else:
-            waived.append(Waived(finding, covering))
-    useful = {waiver for waiver in valid if any(waiver.covers(finding) for finding in findings)}
+            left.append(finding)
     problems = [
         waiver_problem(waiver, f"the waiver of {waiver.rule} expired on {waiver.until}")
-        if waiver not in valid
+        if _has_expired(waiver, today)
         else waiver_problem(waiver, f"the waiver of {waiver.rule} matches no finding", "remove it")
         for waiver in waivers
-        if waiver not in useful
+        if _has_expired(waiver, today) or useful.isdisjoint(waiver.reaches)
     ]
     return tuple(left), tuple(waived), tuple(problems)
 
 
-def _parse_marks(path: str, text: str, starts: Collection[int]) -> Iterator[Waiver]:
+def _has_expired(waiver: Waiver, today: date) -> bool:
+    return waiver.until is not None and waiver.until < today
+
+
+def _parse_marks(path: str, text: str, starts: Iterable[int]) -> Iterator[Waiver]:
     # Imported where it is needed: generate names this module's file, and the library behind takes a twentieth second.
     from trainchart.check.yaml_style import find_comment_lines
 
     is_template = path.startswith("templates/")
-    lines = text.splitlines()
+    starts = sorted(starts)
+    separator = 0
     # A text that looks like a comment is none; what a template's comment is, only Helm can tell.
     comments = None if is_template or path.endswith(_PROSE_FILES) else find_comment_lines(text)
-    for number, line in enumerate(lines, start=1):
-        match = _MARK.search(line)
-        if match and (comments is None or number in comments):
+    for number, line in enumerate(text.splitlines(), start=1):
+        separator = number if line.startswith("---") else separator
+        mark = _find_mark(line)
+        if mark and (comments is None or number in comments):
             whole = is_template or number <= _FIRST_LINES
-            spoken_for = () if whole else (number, number + 1, *_object_around(number, starts, lines))
-            for rule in match["rules"].split(","):
-                yield Waiver(rule.strip(), match["reason"].rstrip("-} "), path, number, path, spoken_for)
+            spoken_for = () if whole else (number, number + 1, *_object_around(number, starts, separator))
+            for rule in mark[0].split(","):
+                yield Waiver(rule.strip(), mark[1], path, number, path, spoken_for)
 
 
-def _object_around(number: int, starts: Collection[int], lines: list[str]) -> Iterator[int]:
-    """Yield the first line of the object that line `number` is part of; none where the next line starts another."""
-    before = max((start for start in starts if start <= number), default=0)
-    if before and number + 1 not in starts and not any(line.startswith("---") for line in lines[before:number]):
+def _find_mark(line: str) -> tuple[str, str] | None:
+    """Return the rules and the reason of the mark in a line, which may be as long as others like to write it."""
+    start = _MARK.search(line)
+    rules, end, reason = line[start.end() :].partition("]") if start else ("", "", "")
+    return (rules, reason.partition("*/")[0].strip().rstrip("-} ")) if end else None
+
+
+def _object_around(number: int, starts: list[int], separator: int) -> Iterator[int]:
+    """Yield the first line of the object that line `number` is part of; none where the next line starts another.
+
+    `separator` is the last line up to `number` that separates objects.
+    """
+    place = bisect_right(starts, number)
+    before = starts[place - 1] if place else 0
+    if before and separator <= before and number + 1 not in starts[place : place + 1]:
         yield before
 
 
