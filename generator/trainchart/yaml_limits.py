@@ -21,12 +21,18 @@ NODE_LIMIT = 500_000
 some seconds and 300 MiB."""
 
 
+_HANDLES_LIMIT = 100
+"""libyaml compares each %TAG directive with all before it."""
+
+
 class TooManyNodes(yaml.YAMLError):
     """YAML holds more than some limit."""
 
 
 def refuse_many_nodes(texts: tuple[str, ...], limit: int) -> None:
-    """Refuse texts of too many nodes, which need much time and memory. Raises TooManyNodes."""
+    """Refuse texts of too many nodes or tag handles, which need much time and memory. Raises TooManyNodes."""
+    if any(text.count("%TAG") > _HANDLES_LIMIT for text in texts):
+        raise TooManyNodes(f"it holds more than {_HANDLES_LIMIT} %TAG directives")
     # The shortest spelling of a node is half a character or more, as in `? ?`: five nodes.
     if 2 * sum(map(len, texts)) <= limit:
         return

@@ -23,7 +23,7 @@ from trainchart.helm.manifests import separate_as_helm
 from trainchart.host.gpg import check_signed_text
 from trainchart.images.requirements import parse_requirements, require_no_logins
 from trainchart.importing.shell import find_variables
-from trainchart.kubernetes_yaml import parse_mapping
+from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.reports.hangs import explain_refusals
 from trainchart.reports.log_line import LogLine
 from trainchart.schema_validation import end_as_go
@@ -117,6 +117,7 @@ def say(text: str) -> None:
         (parse_mapping, f"a: 0{repeat('_')}x"),
         (parse_mapping, f"a: 1E{repeat('_')}x"),
         (parse_mapping, f"a: -.0E{repeat('_')}x"),
+        (parse_mapping, "".join(f"%TAG !{number}! x\n" for number in range(200_000)) + "---\na: 1\n"),
         (say, repeat("attempt 0 ended ")),
         (end_as_go, repeat("[")),
         (find_variables, repeat("${")[: LENGTH // 4]),
@@ -145,9 +146,19 @@ def say(text: str) -> None:
         *("action-quotes", "action-open", "action-pipes", "action-parentheses", "shared-value"),
         *("signed-text", "signed-text-headers", "signature", "hash"),
         *("requirements", "requirements-logins", "render-error", "render-error-lines", "render-error-places"),
-        *("render-error-keys", "integer", "exponent", "exponent-signed", "success", "pattern", "variables", "refusals"),
+        *(
+            "render-error-keys",
+            "integer",
+            "exponent",
+            "exponent-signed",
+            "tag-handles",
+            "success",
+            "pattern",
+            "variables",
+            "refusals",
+        ),
     ],
 )
 def test_long_texts_are_searched_fast(search: Callable[[str], object], text: str) -> None:
-    with suppress(PlanError):
+    with suppress(PlanError, YamlError):
         search(text)
