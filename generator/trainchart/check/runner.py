@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -14,6 +14,8 @@ from trainchart.check.sources import is_readable
 from trainchart.check.waivers import Waived, apply_waivers, parse_waivers, waiver_problem
 
 _REASON_LIMIT = 200
+_NAME_LIMIT = 253
+"""No name that Kubernetes accepts is longer."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,12 @@ def run_checks(given: CheckInput, rules: Iterable[Rule] = RULES) -> CheckResult:
     """Return what `rules` find, worst first; what shows in several cases is told once, for the plainest."""
     chosen = [rule for rule in rules if _applies(rule, given)]
     stand_ins = _name_stand_ins(given.cases)
+    lengths = _lengths_by_start(stand_ins)
     unique: dict[Finding, Finding] = {}
     for rule in chosen:
         for finding in _ask(rule, given):
             found = replace(finding, rule=rule.id, severity=_severity(finding, rule, given))
-            key = replace(found, values="", message=_without_names(found.message, stand_ins))
+            key = replace(found, values="", message=_without_names(found.message, stand_ins, lengths))
             if key not in unique or (unique[key].values and not found.values):
                 unique[key] = found
     asked = {rule.id: rule for rule in chosen}
@@ -89,7 +92,7 @@ def _about_waivers(problems: Iterable[Finding], rule: Rule, given: CheckInput) -
 
 
 def _name_stand_ins(cases: Iterable[Case]) -> Mapping[str, str]:
-    """Return a stand-in for every object name that is the same under every release name, longest name first.
+    """Return a stand-in for every object name that is the same under every release name.
 
     A template's fault shows in each case under another name; the object's place among its template's
     objects tells that it is the same one.
@@ -104,13 +107,27 @@ def _name_stand_ins(cases: Iterable[Case]) -> Mapping[str, str]:
             stand_ins.setdefault(manifest.name, f"<{manifest.source} {manifest.kind} {places[place]}>")
             places[place] += 1
         stand_ins.setdefault(case.rendering.release, "<release>")
-    return {name: stand_ins[name] for name in sorted(stand_ins, key=len, reverse=True) if name}
+    return {name: stand_in for name, stand_in in stand_ins.items() if 0 < len(name) <= _NAME_LIMIT}
 
 
-def _without_names(message: str, stand_ins: Mapping[str, str]) -> str:
-    for name, stand_in in stand_ins.items():
-        message = message.replace(name, stand_in)
-    return message
+def _lengths_by_start(names: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
+    """Return how long the names with each first character are, longest first."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for name in names:
+        found[name[0]].add(len(name))
+    return {start: tuple(sorted(lengths, reverse=True)) for start, lengths in found.items()}
+
+
+def _without_names(message: str, stand_ins: Mapping[str, str], lengths: Mapping[str, tuple[int, ...]]) -> str:
+    """Return a message with the stand-ins of all names in it. Names are looked up: there may be very many."""
+    parts: list[str] = []
+    place = 0
+    while place < len(message):
+        names = (message[place : place + length] for length in lengths.get(message[place], ()))
+        name = next((name for name in names if name in stand_ins), "")
+        parts.append(stand_ins[name] if name else message[place])
+        place += len(name) or 1
+    return "".join(parts)
 
 
 def _rank(finding: Finding) -> tuple[int, str, int, str, str]:
