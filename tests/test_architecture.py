@@ -57,7 +57,7 @@ OWNERS = {
     "helm_python": {"helm/io/sdk.py"},
     "http": {
         *("trainchart_controller/api.py", "trainchart_controller/launchers.py", "trainchart_controller/notify.py"),
-        "trainchart_serving/fetch.py",
+        *("trainchart_controller/short_response.py", "trainchart_serving/fetch.py"),
     },
     "httpx2": {"cluster/io/kubernetes_api.py", "publish/io/http.py", "serving/io/rest_client.py"},
     "jinja2": {"console/pages.py", "render/chart.py", "render/layers.py", "render/sandbox.py", "render/templates.py"},

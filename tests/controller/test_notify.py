@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -113,6 +115,72 @@ def test_every_answer_is_told_in_words(webhook, settings, answer, words, tries):
 def test_a_wrong_url_is_told_without_the_url(settings, url, words):
     Path(settings.file).write_text(url)
     assert deliver(settings, "it is done") == words
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+REDIRECT = "the webhook answers with a redirect (302), which is not followed"
+MANY = b"a: " + b"b" * 60_000 + b"\r\n"
+LATE = "the webhook has not answered within 0 seconds"
+CUT = "the webhook cannot be reached: RemoteDisconnected"
+
+
+@pytest.fixture
+def serve_raw(monkeypatch: pytest.MonkeyPatch, settings: NotifySettings) -> Iterator[Any]:
+    """Serve a start, and then parts without end, to a message."""
+    monkeypatch.setattr(notify, "_TRIES", 1)
+    stopping = threading.Event()
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def run(start: bytes, part: bytes, pause: float) -> None:
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(start)
+            while part and not stopping.wait(pause):
+                connection.sendall(part)
+
+    def serve(start: bytes, part: bytes = b"", pause: float = 0) -> None:
+        Path(settings.file).write_text(f"http://127.0.0.1:{listener.getsockname()[1]}/s3cr3t")
+        threading.Thread(target=run, args=(start, part, pause), daemon=True).start()
+
+    yield serve
+    stopping.set()
+    listener.close()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("start", "part", "words"),
+    [
+        (OK, MANY, NOTICE_SENT),
+        (b"HTTP/1.1 500 No\r\n", MANY, "the webhook answers with HTTP status 500"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n", CUT),
+    ],
+)
+def test_no_answer_is_read_without_end(serve_raw, settings, start, part, words):
+    serve_raw(start, part)
+    assert deliver(settings, "it is done") == words
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("start", [b"", b"HTTP/1.1 100 Continue\r\n"])
+def test_an_answer_byte_by_byte_is_late(serve_raw, settings, start):
+    serve_raw(start, b"H", pause=0.05)
+    assert deliver(settings, "it is done") == LATE
+
+
+@pytest.mark.timeout(20)
+def test_a_tls_handshake_byte_by_byte_is_late(serve_raw, settings):
+    # A record of a handshake, of 16 KiB, which comes slowly.
+    serve_raw(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc", b"\x03", pause=0.05)
+    Path(settings.file).write_text(Path(settings.file).read_text().replace("http:", "https:"))
+    assert deliver(settings, "it is done") == LATE
+
+
+@pytest.mark.parametrize("where", [b"http://[", b"file:///etc/passwd", b"http://127.0.0.1:x/"])
+def test_a_redirect_to_anything_is_a_redirect(serve_raw, settings, where):
+    serve_raw(b"HTTP/1.1 302 Found\r\nLocation: " + where + b"\r\n\r\n")
+    assert deliver(settings, "it is done") == REDIRECT
 
 
 def test_a_secret_that_comes_later_is_read(webhook, settings):

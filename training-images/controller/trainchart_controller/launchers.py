@@ -7,15 +7,13 @@ the pod may write the answers, so each is bounded in time, size and depth.
 from __future__ import annotations
 
 import http.client
-import io
 import json
 import queue
-import re
-import socket
 import threading
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
+from trainchart_controller.short_response import Alarm, ShortResponse
 from trainchart_runtime.run.observation import LauncherReport, parse_report
 
 POLL_SECONDS = 10.0
@@ -29,8 +27,8 @@ _LEADER = 0
 _ANSWER_SECONDS = 2.0
 _STATUS_LIMIT = 200_000
 """Bytes: a launcher's longest answer, with the metrics that a program may report."""
-_ANSWER_LIMIT = 256 * 1024
-"""Bytes of an answer with its headers: http.client alone takes a hundred of 64 KiB each."""
+_BODY_LIMIT = 248 * 1024
+"""Bytes that may come after the headers."""
 
 
 class Target(NamedTuple):
@@ -87,63 +85,18 @@ class LauncherPoll:
             time.sleep(max(until - time.monotonic(), _PAUSE_SECONDS))
 
 
-_HEAD_LIMIT = 8192
-"""Bytes of the headers: those of launchers have some hundreds, and Python needs half a minute for some of 240 KB."""
-_GOOD = (b"HTTP/1.0 200 ", b"HTTP/1.1 200 ")
-_HEAD_END = re.compile(rb"\r?\n\r?\n")
-
-
-class _ShortStream(io.RawIOBase):
-    """The first _ANSWER_LIMIT bytes that come over a socket; _HEAD_LIMIT where the headers have not ended by then, or
-    are not those of an answer with status 200."""
-
-    def __init__(self, connected: socket.socket) -> None:
-        self._whole = connected.makefile("rb", buffering=0)
-        self._left = _HEAD_LIMIT
-        self._head: Optional[bytes] = b""
-        """What has come of the headers; None once they have ended."""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> Optional[int]:
-        number = self._whole.readinto(memoryview(buffer)[: self._left])
-        self._left -= number or 0
-        if self._head is not None and number:
-            self._head += bytes(memoryview(buffer)[:number])
-            if _HEAD_END.search(self._head):
-                # After a status such as 100, http.client reads further headers.
-                self._left += _ANSWER_LIMIT - _HEAD_LIMIT if self._head.startswith(_GOOD) else -self._left
-                self._head = None
-        return number
-
-    def close(self) -> None:
-        # Else the socket stays open.
-        self._whole.close()
-        super().close()
-
-
-class _ShortResponse(http.client.HTTPResponse):
-    """A response that ends after _ANSWER_LIMIT bytes, its headers included."""
-
-    def __init__(self, sock: socket.socket, **options: Any) -> None:
-        super().__init__(sock, **options)
-        self.fp.close()
-        self.fp = io.BufferedReader(_ShortStream(sock))
+class _ShortResponse(ShortResponse):
+    body_limit = _BODY_LIMIT
 
 
 def _fetch(target: Target, port: int, path: str) -> bytes:
     """Return the body of an answer, cut at a limit; nothing where it is not there in time."""
     connection = http.client.HTTPConnection(target.ip, port, timeout=_ANSWER_SECONDS)
     connection.response_class = _ShortResponse
-    # The time-out of a socket is for each read of it: an answer that comes byte by byte would take hours.
-    alarm = None
+    alarm = Alarm(_ANSWER_SECONDS)
     try:
         connection.connect()
-        # Of the socket itself: the connection forgets it where the answer ends with the connection.
-        alarm = threading.Timer(_ANSWER_SECONDS, _end, [connection.sock])
-        alarm.daemon = True
-        alarm.start()
+        alarm.start(connection.sock)
         # A launcher answers those who know its pod's uid.
         connection.request("GET", path, headers={"Authorization": f"Bearer {target.uid}"})
         response = connection.getresponse()
@@ -152,16 +105,8 @@ def _fetch(target: Target, port: int, path: str) -> bytes:
     except (OSError, http.client.HTTPException, ValueError):
         return b""  # ValueError: http.client's own word for a header or a chunk that is not one.
     finally:
-        if alarm is not None:
-            alarm.cancel()
+        alarm.stop()
         connection.close()
-
-
-def _end(connected: socket.socket) -> None:
-    try:
-        connected.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass  # It has been closed meanwhile.
 
 
 def _parse(body: bytes) -> Any:

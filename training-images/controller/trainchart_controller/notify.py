@@ -19,6 +19,7 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence
 from urllib.parse import urlsplit
 
 from trainchart_controller.console import print_line
+from trainchart_controller.short_response import Alarm, ShortResponse
 from trainchart_runtime.contract import CONTROLLER_AGENT
 from trainchart_runtime.log_text import clean, shorten
 from trainchart_runtime.run.state import NOTICE_SENT, SUCCEEDED, PhaseNotice, RunState
@@ -163,24 +164,18 @@ def _post(url: str, text: str) -> _Answer:
     import urllib.error
     import urllib.request
 
-    class NoRedirects(urllib.request.HTTPRedirectHandler):
-        """Lets an answer that points elsewhere be an error: the message is for the server that the URL names."""
-
-        def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-            return None
-
     try:
         scheme = urlsplit(url).scheme
     except ValueError:
         scheme = ""
     if scheme not in ("http", "https"):
         return _NO_URL
-    opener = urllib.request.build_opener(NoRedirects)
     headers = {"Content-Type": "application/json", "User-Agent": CONTROLLER_AGENT}
+    alarm = Alarm(_TRY_SECONDS)
     try:
         request = urllib.request.Request(url, json.dumps({"text": text}).encode(), headers, method="POST")
         # The body is not read: the status says all, and the body may have no end.
-        with opener.open(request, timeout=_TRY_SECONDS):
+        with _make_opener(alarm).open(request, timeout=_TRY_SECONDS):
             return _Answer(NOTICE_SENT)
     except urllib.error.HTTPError as err:
         err.close()
@@ -188,7 +183,47 @@ def _post(url: str, text: str) -> _Answer:
             return _Answer(f"the webhook answers with a redirect ({err.code}), which is not followed")
         return _Answer(f"the webhook answers with HTTP status {err.code}", err.code >= 500 or err.code in _PASSING)
     except Exception as err:  # http.client has many, and their texts may hold the URL
-        return _describe(getattr(err, "reason", err))
+        return _describe(TimeoutError() if alarm.has_rung else getattr(err, "reason", err))
+    finally:
+        alarm.stop()
+
+
+def _make_opener(alarm: Alarm) -> Any:
+    """Return an opener that follows no redirects, and whose answers are bounded in size, and in time by the alarm."""
+    import urllib.request
+
+    class NoRedirects(urllib.request.HTTPRedirectHandler):
+        """Lets an answer that points elsewhere be an error: the message is for the server that the URL names."""
+
+        def _leave(self, *args: Any) -> None:
+            return None  # Without a look at where it points: that may be anything but a URL.
+
+        http_error_301: Any = _leave
+        http_error_302 = http_error_303 = http_error_307 = http_error_308 = http_error_301
+
+    def connect(*args: Any, **options: Any) -> socket.socket:
+        connected = socket.create_connection(*args, **options)
+        alarm.start(connected)
+        return connected
+
+    class Bounded(urllib.request.AbstractHTTPHandler):
+        def do_open(self, http_class: Any, req: Any, **options: Any) -> Any:
+            def make(*args: Any, **options: Any) -> Any:
+                connection = http_class(*args, **options)
+                connection.response_class = ShortResponse
+                # Before TLS and a proxy's tunnel, whose answers the alarm is for too.
+                connection._create_connection = connect
+                return connection
+
+            return super().do_open(make, req, **options)
+
+    class Http(Bounded, urllib.request.HTTPHandler):
+        pass
+
+    class Https(Bounded, urllib.request.HTTPSHandler):
+        pass
+
+    return urllib.request.build_opener(NoRedirects, Http, Https)
 
 
 def _describe(err: object) -> _Answer:
