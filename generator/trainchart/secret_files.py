@@ -15,6 +15,7 @@ from typing import Any
 from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import YamlError, parse_documents
 from trainchart.secret_copies import ANY_COPY, find_originals, list_copy_patterns
+from trainchart.secret_lines import read_secret_lines
 from trainchart.secret_names import HARMLESS_NAMES, SECRET_NAMES, TOKEN_NAMES, holds_login, is_secret_name
 from trainchart.secret_templates import GIVEN_LATER, replace_actions, restore_literals
 
@@ -195,7 +196,7 @@ def find_secret_content(path: str, content: bytes) -> FoundSecret | None:
         return FoundSecret(title, line, tuple(others))
     if title := _find_in_json(content):
         return FoundSecret(title, 1)
-    if _is_kubernetes_secret(content) or (path.endswith(_YAML) and _gives_secret(content)):
+    if _is_kubernetes_secret(content) or (_may_be_rendered(path) and _gives_secret(content)):
         return FoundSecret(_KUBERNETES, 1)
     lowered = path.lower()
     may_be_token = any(_matches_any(TOKEN_NAMES, name) for name in (lowered, *find_originals(lowered)))
@@ -288,6 +289,12 @@ def _is_kubernetes_secret(content: bytes) -> bool:
     return any(map(_is_secret_document, documents))
 
 
+def _may_be_rendered(path: str) -> bool:
+    """Tell whether a file is YAML, or a template that Helm makes YAML of, whatever its ending."""
+    *folders, name = path.split("/")
+    return name.endswith(_YAML) or ("templates" in folders and name != "NOTES.txt" and not name.startswith("_"))
+
+
 def _gives_secret(content: bytes) -> bool:
     """Return whether a template or a YAML file of any style holds a literal value of a Secret."""
     if b"Secret" not in content:
@@ -296,12 +303,14 @@ def _gives_secret(content: bytes) -> bool:
     try:
         documents = parse_documents(plain)
     except YamlError:
-        return False
+        documents = ()
     objects = [each for each in documents if isinstance(each, dict)]
     listed = [below for each in objects for below in _mappings(each, "items")]
     secrets = [each for each in (*objects, *listed) if each.get("kind") == "Secret"]
     pairs = [pair for each in secrets for part in ("data", "stringData") for pair in _pairs(each.get(part))]
     is_template = plain.encode() != content
+    if is_template:  # what stands in two branches is one key twice, and YAML keeps the last
+        pairs += read_secret_lines(plain)
     # Many keys may share one value.
     texts = {value: restore_literals(value) for value in {value for _, value in pairs}}
     named = {texts[value] for key, value in pairs if not is_template or is_secret_name(key)}

@@ -7,8 +7,10 @@ import re
 GIVEN_LATER = "trainchart-given-later"
 """Stands for what a template takes from elsewhere."""
 _ACTION = re.compile(rb"\{\{.*?\}\}", re.DOTALL)
-_ACTION_LINE = re.compile(rb"(?m)^[ \t]*+\{\{[^\n]*\}\}[ \t]*\r?$")
-"""Begins and ends with an action, and may have more between them."""
+_ACTION_LINE = re.compile(rb"(?m)^[ \t]*+(?:\{\{(?:(?!\}\}).)*+\}\}[ \t]*+)++\r?$")
+"""Consists of actions alone."""
+_SILENT = re.compile(rb"\{\{-?\s*(?:(?:if|else|end|with|range|define|break|continue)\b|\$\w*\s*:?=|/\*)")
+"""The beginning of an action that gives no text itself."""
 _LITERAL = re.compile("trainchart-literal-([0-9a-f]*)-")
 """A text that stands inside an action; in hexadecimal digits, YAML holds any."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|`[^`]*+`?|[()|]|[^\s()|"`]+', re.DOTALL)
@@ -36,6 +38,8 @@ def restore_literals(text: str) -> str:
 
 
 def _replace_action(found: re.Match[bytes]) -> bytes:
+    if _SILENT.match(found[0]):
+        return b""
     literal = read_literal(found[0].decode(errors="replace"))
     if literal is None or _PLACEHOLDER.match(literal):
         return GIVEN_LATER.encode()
@@ -45,8 +49,6 @@ def _replace_action(found: re.Match[bytes]) -> bytes:
 def read_literal(action: str) -> str | None:
     """Return the text that an action gives where no value does, such as a default; None where it has none."""
     body = action[2:-2].removeprefix("-").removesuffix("-").strip()
-    if body.startswith("/*"):
-        return ""
     # The commands of a pipeline, and of those around it.
     open_ones: list[list[list[_Word]]] = [[[]]]
     for found in _TOKEN.finditer(body):
@@ -76,7 +78,7 @@ def _call(words: list[_Word]) -> str | None:
     if len(words) < 2:
         return words[0][1] if words else None
     name, literals = words[0][0], [literal for _, literal in words[1:]]
-    if name in ("default", "coalesce"):
+    if name in ("default", "coalesce", "or"):
         # An empty one only says that the value may be missing.
         return next(filter(None, literals), None)
     if name in _UNCHANGED_AFTER_NUMBER:

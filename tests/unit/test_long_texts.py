@@ -56,6 +56,11 @@ def accept(text: str, values: str = "") -> None:
     run_checks(CheckInput(files), find_rules(("keys-unique", "waivers")))
 
 
+def find_in_lines(text: str) -> None:
+    content = f"kind: Secret\na: {{{{ a }}}}\n  b: c\ndata:\n{text}\n"
+    find_secret_content("a.yaml", content.encode())
+
+
 def make_lock(sha256: str) -> Lock:
     return Lock("0.1.0", Source("a.yaml", ""), Source("a", ""), (), {"a": sha256})
 
@@ -99,6 +104,9 @@ def say(text: str) -> None:
         (lambda text: find_secret_content("a.yaml", text.encode()), repeat("a: -----BEGIN PRIVATE KEY-----\n")),
         (lambda text: find_secret_content("a.yaml", text.encode()), f"kind: Secret\n{repeat('{{a}} ')}x\n"),
         (lambda text: find_secret_content("a.yaml", text.encode()), f"kind: Secret\n{repeat('{{')}"),
+        (find_in_lines, repeat("  a: |\n")),
+        (find_in_lines, f"  a: |{repeat(chr(10))}"),
+        (find_in_lines, f"data: {{{repeat('{a: ' + chr(34))}"),
         (find_in_template, f"{{{{ {repeat(chr(92) + chr(34))} }}}}"),
         (find_in_template, f"{{{{ {repeat('(')} }}}}"),
         (find_in_template, f"{{{{ {repeat('|')} }}}}"),
@@ -143,6 +151,7 @@ def say(text: str) -> None:
         ),
         *("logins", "command-logins", "command-logins-names", "command-logins-flags", "command-logins-words"),
         *("command-logins-mc", "command-logins-aws", "private-keys", "actions", "open-actions"),
+        *("secret-blocks", "secret-blank-lines", "secret-braces"),
         *("action-quotes", "action-open", "action-pipes", "action-parentheses", "shared-value"),
         *("signed-text", "signed-text-headers", "signature", "hash"),
         *("requirements", "requirements-logins", "render-error", "render-error-lines", "render-error-places"),

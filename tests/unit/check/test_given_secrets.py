@@ -81,6 +81,12 @@ def finds_in_secret(pair: str) -> bool:
         'password: {{ include "x" . | default ("hunter2-prod" | trim) }}',
         'password: "hunter2-prod{{ "" }}"',
         "password: hunter2-prod{{/* as agreed */}}",
+        'password: {{ .Values.pw | or "hunter2-prod" }}',
+        'password: {{ or .Values.pw "hunter2-prod" | b64enc }}',
+        "{{ if .Values.pw }}password: hunter2-prod{{ end }}",
+        "{{ if .a }}password: hunter2-prod{{ end }}\n  {{ if .b }}user: {{ .Values.user }}{{ end }}",
+        "{{- if .a }}\n  password: hunter2-prod\n  {{- else }}\n  password: {{ .Values.pw }}\n  {{- end }}",
+        '{{- if .a }}\n  password: {{ "hunter2-prod" }}\n  {{- else }}\n  password: {{ .Values.pw }}\n  {{- end }}',
         "password: 12345678",
         "DB_PASS: hunter2-prod",
         "DATABASE_URL: postgres://app:hunter2-prod@db/x",
@@ -114,6 +120,12 @@ def test_a_literal_in_a_secret_of_a_template_is_found(pair: str) -> None:
         'password: {{ .Files.Get "password" | b64enc }}',
         'password: {{ include "x" (dict "key" (default "password" .Values.key) "context" $) }}',
         'password: {{ if eq .Values.mode "production" }}{{ .Values.pw }}{{ end }}',
+        'password: {{ if .a }}"{{ .Values.pw }}"{{ else }}"{{ .Values.b }}"{{ end }}',
+        "password: {{ .Values.a | or .Values.b | or }}",
+        "{{ if .Values.pw }}password: {{ .Values.pw }}{{ end }}",
+        "creds: |\n    [default]\n    key={{ .Values.key }}",
+        "ssh_token: |\n{{ .Values.token | indent 4 }}\n  user: app",
+        "app.yaml: |\n    password: hunter2-prod",
         'user: {{ .Values.user | default "admin" }}',
         "user: app",
         "proxy_pass: web",
@@ -153,6 +165,69 @@ def test_a_secret_of_a_template_may_take_its_values_elsewhere(pair: str) -> None
 def test_a_template_with_a_secret_of_its_own_is_found(template: str, *, is_found: bool) -> None:
     found = list(check_no_secrets(CheckInput({"templates/secret.yaml": template.encode()})))
     assert [each.message.partition(",")[0] for each in found] == ["holds a Kubernetes Secret"] * is_found
+
+
+NOT_YAML = """
+kind: Secret
+metadata:
+  labels: {{- include "x" . | nindent 4 }}
+    app: web
+"""
+
+
+def finds_in_lines(text: str, path: str = "templates/db.yaml") -> bool:
+    return bool(list(check_no_secrets(CheckInput({path: text.encode()}))))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "stringData:\n  user: app\n\n  # as agreed\n  'password': \"hunter2-prod\"  # a comment\n",
+        'data:\n  password: {{ .Values.pw | default "hunter2-prod" | b64enc }}\r\n',
+        "stringData:\n  password: |-\n    hunter2-prod\n\n  user: app\n",
+        "stringData: {user: app, password: hunter2-prod}\n",
+        "stringData:\n  url: postgres://app:hunter2-prod@db/x\n",
+        "stringData:\n  password: {{ .Values.pw }}\n---\nkind: Secret\nstringData:\n  password: hunter2-prod\n",
+    ],
+)
+def test_a_secret_of_a_template_that_is_not_yaml_is_found(data: str) -> None:
+    assert finds_in_lines(NOT_YAML + data)
+    assert finds_in_lines((NOT_YAML + data).replace("\n", "\r\n"))
+    items = "\n".join(("  " if line else "") + line for line in (NOT_YAML + data).split("\n"))
+    assert finds_in_lines("kind: List\nitems:\n" + items.replace("  kind", "- kind", 1))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "stringData:\n  password: {{ .Values.pw }}\n",
+        "stringData:\n  password: '{{ .Values.pw }}'  # from values\n",
+        "stringData:\n  user: app\ntoken: abcdefg\n",
+        "stringData: {user: app, password: {{ .Values.pw }}}\n",
+        "stringData:\n  password: ''\n  token:\n  key: {}\n",
+        "stringData:\n  app.yaml: |\n    password: hunter2-prod\n",
+        "stringData:\n  creds: |\n    [default]\n    key={{ .Values.key }}\n",
+        "---\nkind: ConfigMap\ndata:\n  password: a\n  b: |\n    kind: Secret\n    data:\n      password: a\n",
+    ],
+)
+def test_a_template_that_is_not_yaml_may_take_values(data: str) -> None:
+    assert not finds_in_lines(NOT_YAML + data)
+
+
+@pytest.mark.parametrize("name", ["db.json", "db.tpl", "db.txt", "db", "a/db.txt", "db.YAML"])
+def test_templates_of_any_ending_are_searched(name: str) -> None:
+    template = "kind: Secret\nmetadata: {name: {{ .Release.Name }}}\nstringData:\n  password: %s\n"
+    assert finds_in_lines(template % "hunter2-prod", f"templates/{name}")
+    assert finds_in_lines(template % "hunter2-prod", f"charts/sub/templates/{name}")
+    assert not finds_in_lines(template % "{{ .Values.pw }}", f"templates/{name}")
+    for path in ("templates/NOTES.txt", "templates/_db.tpl", "docs/db.txt"):
+        assert not finds_in_lines(template % "hunter2-prod", path)
+
+
+def test_a_template_in_json_is_searched() -> None:
+    text = '{"kind": "Secret",\n "metadata": {"name": {{ quote .a }}},\n "stringData": {\n  "password": "%s"}}\n'
+    assert finds_in_lines(text % "hunter2-prod", "templates/db.json")
+    assert not finds_in_lines(text % "{{ .Values.pw }}", "templates/db.json")
 
 
 @pytest.mark.parametrize(
