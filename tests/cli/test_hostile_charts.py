@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.counting_server import count_requests
+from trainchart.actions.support.rendered_version import values_sets
+from trainchart.errors import ToolError
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 SCHEMA = {"type": "object", "properties": {"roles": {"type": "object"}}}
@@ -111,3 +113,14 @@ def test_a_pattern_without_end_is_a_finding(plain_chart: Path) -> None:
     done = run("check", plain_chart, "--select", "values-schema")
     assert done.returncode == 6, done.stderr
     assert "did not finish within" in done.stdout
+
+
+def test_of_very_many_values_files_only_some_are_used(plain_chart: Path) -> None:
+    (plain_chart / "ci").mkdir(exist_ok=True)
+    for number in range(599):
+        (plain_chart / "ci" / f"{number}-values.yaml").write_text("{}\n")
+    done = run("check", plain_chart, "--select", "renders")
+    assert done.returncode == 6, done.stderr
+    assert "600 files ci/*-values.yaml: only the first 30 are checked" in done.stdout
+    with pytest.raises(ToolError, match=r"600 files ci/\*-values.yaml, more than 30"):
+        values_sets(dict.fromkeys((f"ci/{number}-values.yaml" for number in range(600)), b""))

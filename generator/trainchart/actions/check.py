@@ -18,6 +18,7 @@ from trainchart.actions.support.check_input import STANDARD_INPUT, read_manifest
 from trainchart.actions.support.check_probes import render_probes
 from trainchart.actions.support.parallel import FEW, map_parallel
 from trainchart.actions.support.project import find_project
+from trainchart.actions.support.rendered_version import VALUES_FILES_LIMIT, is_values_file
 from trainchart.check.finding import Case, CaseLint, CheckInput, Finding, Severity
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
 from trainchart.check.registry import RULES, find_rules
@@ -255,6 +256,7 @@ def _render_chart(chart: Path, values: tuple[tuple[str, str], ...], helm: HelmEn
         )
         lint = (CaseLint("", linting.result()),)
     added = dict(file for chosen in overrides.values() for file in chosen.files)
+    cases += _too_many_values_files(files)
     return replace(plain, added_values=added, cases=tuple(cases), lint=lint, probes=probes, values_fit="" in rendered)
 
 
@@ -268,13 +270,20 @@ def _further_settings(given: CheckInput, overrides: Mapping[str, ValueOverrides]
 def _value_sets(files: Mapping[str, bytes], values: tuple[tuple[str, str], ...]) -> dict[str, ValueOverrides]:
     """Return what to install with, by the name in findings; the chart's own values have none."""
     given = CheckInput(files=files)
-    texts = {
-        path: read_source(given, path) for path in files if path.startswith("ci/") and path.endswith("-values.yaml")
-    }
+    own = sorted(filter(is_values_file, files))[:VALUES_FILES_LIMIT]
+    texts = {path: read_source(given, path) for path in own}
     for path, text in values:
         # The chart's own trials may have that name, and rules may pass over them.
         texts[f"./{path}" if path.startswith("ci/") else path] = text
     return {"": ValueOverrides()} | {name: ValueOverrides(files=((name, text),)) for name, text in texts.items()}
+
+
+def _too_many_values_files(files: Mapping[str, bytes]) -> Iterator[Case]:
+    """Yield a case that says that not every file ci/*-values.yaml was used."""
+    found = sum(map(is_values_file, files))
+    if found > VALUES_FILES_LIMIT:
+        message = f"the chart has {found} files ci/*-values.yaml: only the first {VALUES_FILES_LIMIT} are checked"
+        yield Case("", failure=(Problem(message, "ci", "remove some, or join them"),))
 
 
 def _render_case(helm: HelmEngine, chart: Path, setting: _Setting) -> Case:

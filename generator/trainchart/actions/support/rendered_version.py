@@ -11,17 +11,27 @@ from trainchart.archive.chart_file import parse_chart_file
 from trainchart.archive.identity import build_tar
 from trainchart.archive.ignore import drop_ignored
 from trainchart.compare.chart import SCHEMA_FILE, RenderedVersion
-from trainchart.errors import RenderError
+from trainchart.errors import RenderError, ToolError
 from trainchart.helm.io.choose import find_engine
 from trainchart.helm.io.protocol import HelmEngine
 from trainchart.helm.rendering import Rendering, ValueOverrides
 
+VALUES_FILES_LIMIT = 30
+"""Files ci/*-values.yaml of a chart that are used: Helm may take minutes with each."""
 _RELEASE = "release"
 
 
 def values_sets(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the YAML of every set of values in the chart's ci folder by its name, and none for its own."""
-    found = {path: text.decode(errors="replace") for path, text in sorted(files.items()) if _is_values(path)}
+    """Return the YAML of every set of values in the chart's ci folder by its name, and none for its own.
+
+    Raises ToolError for more than VALUES_FILES_LIMIT.
+    """
+    found = {path: text.decode(errors="replace") for path, text in sorted(files.items()) if is_values_file(path)}
+    if len(found) > VALUES_FILES_LIMIT:
+        raise ToolError(
+            f"the chart has {len(found)} files ci/*-values.yaml, more than {VALUES_FILES_LIMIT}",
+            hint="remove some, or join them",
+        )
     return {"": "", **found}
 
 
@@ -55,5 +65,6 @@ def require_rendering(files: Mapping[str, bytes], engine: str) -> Rendering:
     return found
 
 
-def _is_values(path: str) -> bool:
+def is_values_file(path: str) -> bool:
+    """Tell whether a file of a chart holds values to try it with."""
     return path.startswith("ci/") and path.endswith("-values.yaml")
