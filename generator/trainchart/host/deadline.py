@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from typing import TypeVar
 
 Result = TypeVar("Result")
 
 
-def run_within(seconds: float, call: Callable[[], Result]) -> Result:
+def run_within(seconds: float, call: Callable[[float], Result]) -> Result:
     """Return what `call` returns, or raise what it raises.
 
+    No thread can be stopped: the call gets the time.monotonic() at which it must end by itself. One that goes on does
+    not keep the process.
+
     Raises:
-        TimeoutError: it takes longer. No thread can be stopped, so the call goes on; it does not keep the process.
+        TimeoutError: it takes longer.
     """
     if seconds <= 0:
         raise TimeoutError
     future: Future[Result] = Future()
+    end = time.monotonic() + seconds
 
     def work() -> None:
         try:
-            future.set_result(call())
+            future.set_result(call(end))
         except BaseException as error:
             future.set_exception(error)
 
     threading.Thread(target=work, daemon=True).start()
     return future.result(seconds)
+
+
+def read_until(end: float, parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the parts of an answer that come before time.monotonic() is `end`.
+
+    Raises:
+        TimeoutError: they go on after that.
+    """
+    for part in parts:
+        if time.monotonic() >= end:
+            raise TimeoutError
+        yield part

@@ -82,6 +82,33 @@ def test_a_refusal_stays_one() -> None:
         read(b"", refusal=Forbidden("not for you"))
 
 
+def test_many_small_frames_are_read_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    # To copy all that has come with each of them takes far longer.
+    monkeypatch.setattr(pod_page, "_SECONDS", 8.0)
+    monkeypatch.setattr(pod_page, "_BYTES", 8_000_000)
+    page = answer(b"x" * 4_000_000)
+    body, _ = read(BEGIN + b"".join(data(page[i : i + 100]) for i in range(0, len(page), 100)), 1_000_000)
+    assert len(body) == 4_000_000
+
+
+def test_stream_of_a_trickling_pod_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_closed = threading.Event()
+
+    class Trickle(Stream):
+        def read(self, most: int, timeout: float) -> bytes:
+            is_closed.wait(0.001)
+            return data(b"x")
+
+        def close(self) -> None:
+            is_closed.set()
+
+    monkeypatch.setattr(pod_page, "_SECONDS", 0.05)
+    api: Any = Api(Trickle(b"", 1))
+    with pytest.raises(Unreachable, match=r"no answer within 0\.05 seconds"):
+        read_pod_page(api, "n", "p", 2223, "/status")
+    assert is_closed.wait(10), "its thread goes on, and keeps the connection"
+
+
 def test_a_silent_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     is_over = threading.Event()
 

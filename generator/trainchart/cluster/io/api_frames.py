@@ -6,11 +6,13 @@ https://www.rfc-editor.org/rfc/rfc6455, and v4.channel.k8s.io, which API servers
 from __future__ import annotations
 
 import base64
+import math
 import os
+import time
 from collections.abc import Iterator
 
 from trainchart.cluster.io.api_stream import ApiStream
-from trainchart.errors import ClusterError
+from trainchart.errors import ClusterError, Unreachable
 
 _CONTINUATION, _BINARY, _CLOSE, _PING, _PONG = 0x0, 0x2, 0x8, 0x9, 0xA
 _LAST = 0x80
@@ -50,10 +52,14 @@ def read_channels(frames: Frames) -> Iterator[tuple[int, bytes]]:
 class Frames:
     """A stream as WebSocket frames."""
 
-    def __init__(self, stream: ApiStream, silent_seconds: float) -> None:
-        """After `silent_seconds` without a byte, the connection is taken for lost."""
+    def __init__(self, stream: ApiStream, silent_seconds: float, end: float = math.inf) -> None:
+        """After `silent_seconds` without a byte, the connection is taken for lost.
+
+        Reads raise TimeoutError once time.monotonic() is `end`, whatever has come.
+        """
         self._stream = stream
         self._silent_seconds = silent_seconds
+        self._end = end
         self._buffer = bytearray()
 
     def read(self) -> tuple[int, bytes] | None:
@@ -85,8 +91,18 @@ class Frames:
         return bool(self._buffer) or self._stream.holds_bytes()
 
     def _take(self, size: int) -> bytes | None:
-        while len(self._buffer) < size:
-            data = self._stream.read(self._silent_seconds)
+        while True:
+            left = self._end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            if len(self._buffer) >= size:
+                break
+            try:
+                data = self._stream.read(min(self._silent_seconds, left))
+            except Unreachable:
+                if time.monotonic() >= self._end:
+                    raise TimeoutError from None
+                raise
             if not data:
                 return None
             self._buffer += data

@@ -25,7 +25,7 @@ from lightkube.core.generic_client import BasicRequest, GenericSyncClient
 from trainchart.cluster.io.api_stream import ApiStream
 from trainchart.cluster.io.kubeconfig import FILES, Entry
 from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, ToolError, TooLong, Unauthorized, Unreachable
-from trainchart.host.deadline import run_within
+from trainchart.host.deadline import read_until, run_within
 from trainchart.host.files import read_bytes
 from trainchart.json_documents import parse_json
 
@@ -256,17 +256,17 @@ class KubernetesApi:
             request = self.client.build_adapter_request(asked)
             # Some KiB of gzip may hold gigabytes.
             request.headers["Accept-Encoding"] = "identity"
-            status, body = run_within(ANSWER_SECONDS, lambda: self._exchange(request, what))
+            status, body = run_within(ANSWER_SECONDS, lambda end: self._exchange(request, what, end))
         if status >= 400:
             raise _refusal(status, body, what, self.server)
         return body
 
-    def _exchange(self, request: httpx2.Request, what: str) -> tuple[int, bytes]:
+    def _exchange(self, request: httpx2.Request, what: str, end: float) -> tuple[int, bytes]:
         """Return the status and the body of the answer to a request."""
         response = self.client.send(request, stream=True)
         body = bytearray()
         try:
-            for part in response.iter_raw():
+            for part in read_until(end, response.iter_raw()):
                 body += part
                 if len(body) > ANSWER_LIMIT:
                     raise TooLong(

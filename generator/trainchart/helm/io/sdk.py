@@ -235,7 +235,7 @@ def _ask(call: Callable[[], Result], chart: Path, overrides: ValueOverrides) -> 
     """Return what a call of the library returns. Raises RenderError: it refuses the chart, or does not end in time."""
     try:
         with silence_library():
-            return run_within(inputs.RENDER_SECONDS, call)
+            return run_within(inputs.RENDER_SECONDS, lambda _: call())
     except helm_python.HelmError as error:
         raise render_error(str(error), chart_label(chart), describe_request(chart, overrides)) from error
     except TimeoutError as error:

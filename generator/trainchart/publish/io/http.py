@@ -21,7 +21,7 @@ from trainchart.errors import (
     RepositoryUnauthorized,
     RepositoryUnreachable,
 )
-from trainchart.host.deadline import run_within
+from trainchart.host.deadline import read_until, run_within
 from trainchart.placeholder import placeholder_hint
 from trainchart.publish.credentials import Credentials
 
@@ -134,7 +134,7 @@ class HttpClient:
             request = self._client.build_request(method, url, headers=dict(headers), content=body, files=files)
             if not request.url.host:
                 raise httpx2.InvalidURL("the address has no host")
-            response, content = run_within(end - time.monotonic(), lambda: self._exchange(request, auth, what))
+            response, content = run_within(end - time.monotonic(), lambda end: self._exchange(request, auth, what, end))
         except httpx2.TimeoutException as error:
             raise self._unreachable(what, "did not respond in time", url) from error
         except TimeoutError as error:  # of run_within: it may have sent something all the time
@@ -151,13 +151,15 @@ class HttpClient:
             return f"did not complete all its answers within {ALL_SECONDS:g} seconds"
         return f"did not complete its answer within {ANSWER_SECONDS:g} seconds"
 
-    def _exchange(self, request: httpx2.Request, auth: httpx2.Auth | None, what: str) -> tuple[httpx2.Response, bytes]:
+    def _exchange(
+        self, request: httpx2.Request, auth: httpx2.Auth | None, what: str, end: float
+    ) -> tuple[httpx2.Response, bytes]:
         """Return the answer to a request, redirects followed, and its body."""
         response = self._client.send(request, stream=True, auth=auth)
         if request.method in ("GET", "HEAD"):
             response = self._follow(response, what)
         try:
-            return response, self._read_body(response, what)
+            return response, self._read_body(response, what, end)
         finally:
             response.close()
 
@@ -191,10 +193,10 @@ class HttpClient:
             return None
         return httpx2.BasicAuth(self.credentials.username, self.credentials.password)
 
-    def _read_body(self, response: httpx2.Response, what: str) -> bytes:
+    def _read_body(self, response: httpx2.Response, what: str, end: float) -> bytes:
         parts: list[bytes] = []
         size = 0
-        for part in response.iter_raw():
+        for part in read_until(end, response.iter_raw()):
             size += len(part)
             if size > BODY_LIMIT:
                 raise PublishError(f"cannot {what}: {self.base} answers with more than {BODY_LIMIT} bytes")

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx2
 
 from trainchart.errors import ToolError, UsageError
-from trainchart.host.deadline import run_within
+from trainchart.host.deadline import read_until, run_within
 from trainchart.json_documents import parse_json
 from trainchart.serving.request import MOST_VALUES
 
@@ -109,14 +109,14 @@ class ModelClient:
             ToolError: it is too large.
         """
         try:
-            return run_within(self._seconds, lambda: self._exchange(method, path, body, limit))
+            return run_within(self._seconds, lambda end: self._exchange(method, path, body, limit, end))
         except (httpx2.TimeoutException, TimeoutError) as error:
             raise NoAnswer(f"{self.url} did not answer within {self._seconds:g} s") from error
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, UnicodeError) as error:
             reason = " ".join(str(error).split())[:200] or type(error).__name__
             raise NoAnswer(f"no model server answers at {self.url}: {reason}") from error
 
-    def _exchange(self, method: str, path: str, body: bytes | None, limit: int) -> Reply:
+    def _exchange(self, method: str, path: str, body: bytes | None, limit: int, end: float) -> Reply:
         timeout = httpx2.Timeout(self._seconds, connect=CONNECT_SECONDS)
         headers = {"User-Agent": "trainchart", "Accept-Encoding": "identity"}
         if body is not None:
@@ -127,7 +127,7 @@ class ModelClient:
         ):
             content = bytearray()
             most = limit if response.status_code == _DONE else min(limit, _OTHER_LIMIT)
-            for part in response.iter_raw():
+            for part in read_until(end, response.iter_raw()):
                 content += part
                 if len(content) > most:
                     raise ToolError(f"the answer of {self.url} is larger than {most} bytes")
