@@ -46,7 +46,7 @@ from trainchart.local.io.curve_file import read_points
 from trainchart.local.io.release_folder import holds_run
 from trainchart.promotion.servers import ServerState
 from trainchart.reports.curves import POINTS_KEPT, Point, make_curves, make_point, thin
-from trainchart.reports.log_line import LogLine
+from trainchart.reports.log_line import LogLine, cut_line
 from trainchart.reports.report import LOCAL, Report
 from trainchart.resources import read_console_files
 
@@ -290,7 +290,8 @@ class _RunWatch:
         notes: list[str] = []
         lines: tuple[LogLine, ...] = ()
         try:
-            lines = tuple(read_logs(self._address, LogsFilter(tail=LINES_SHOWN), notes.append))
+            found = read_logs(self._address, LogsFilter(tail=LINES_SHOWN, is_brief=True), notes.append)
+            lines = tuple(replace(line, text=cut_line(line.text)) for line in found)
         except TrainchartError as error:
             notes.append(_in_words(error))
         now = time.monotonic()

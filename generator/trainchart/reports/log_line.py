@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LINE_LIMIT = 2000
+"""Characters of a line where a part of a log is shown or searched: programs print megabytes without a line feed."""
+
 
 @dataclass(frozen=True, order=True)
 class LogLine:
@@ -14,3 +17,12 @@ class LogLine:
     label: str
     """Short name of the pod, such as worker-1."""
     text: str
+
+
+def cut_line(text: str) -> str:
+    """Return a line of at most LINE_LIMIT characters, with "…" in place of the middle of a longer one.
+
+    An error says its name first, and a progress bar shows its newest state last.
+    """
+    half = LINE_LIMIT // 2
+    return text if len(text) <= LINE_LIMIT else f"{text[: half - 1]}…{text[-half:]}"

@@ -78,6 +78,18 @@ def test_a_run_has_its_curves_and_is_kept_when_it_is_removed(runs: Path) -> None
     assert gone.report is not None
 
 
+def test_long_lines_of_a_log_are_cut(runs: Path) -> None:
+    folder = runs / "exp-1"
+    record = json.loads((folder / "run.json").read_text())
+    pods = [{"label": "worker-0", "role": "worker", "name": "exp-1-worker-0"}]
+    (folder / "run.json").write_text(json.dumps({**record, "pods": pods}))
+    (folder / "logs").mkdir()
+    (folder / "logs" / "worker-0.log").write_text(f"2026-01-02T03:04:05.000000Z begin {'x' * 9000} end\n")
+    (line,) = make_source(runs).watch_run(RUN)().lines
+    assert line.text.startswith("begin x") and "x…x" in line.text and line.text.endswith("x end")
+    assert len(line.text) == 2000
+
+
 def test_servers_are_listed_without_what_helm_keeps(api: SmallApi, runs: Path) -> None:
     api.objects["deployments"] = [make_deployment(f"digits-{number}") for number in range(500)]
     look = make_source(runs).watch_servers()

@@ -156,6 +156,15 @@ def test_a_log_is_cut_at_line_feeds_only(api: SmallApi, body: bytes) -> None:
     )
 
 
+def test_newest_lines_of_a_log_are_returned(api: SmallApi) -> None:
+    api.raw = (200, "text/plain", b"T old\n" * 1000 + b"T new\nT " + b"x" * 200_000 + b"\n")
+    new, long = open_door(api).read_log("p", NAMESPACE, "c", newest=2010)
+    assert new == "T new" and "…" in long and len(long) == 2000
+    api.raw = (404, "application/json", b'{"message": "no pod"}')
+    with pytest.raises(NotFound, match="no pod"):
+        open_door(api).read_log("p", NAMESPACE, "c", newest=2010)
+
+
 def test_a_compressed_answer_is_not_unpacked(api: SmallApi) -> None:
     packed = gzip.compress(b'{"items": []}')
     api.raw, api.encoding = (200, "application/json", packed), "gzip"

@@ -39,6 +39,10 @@ _LAST_LINES_OF = 16
 """Pods."""
 _LINES_READ = 2000
 """Of each: what a thread printed when it died may be far above the lines of the last steps."""
+_CHARACTERS_READ = 512 * 1024
+"""Of each, and of the container before; long lines are cut."""
+_BRIEF_PODS, _BRIEF_CHARACTERS = 64, 128 * 1024
+"""What is read for a page: of how many pods, and how much of each."""
 _POLL_SECONDS = 1.0
 _ANSWER_SHOWN = 400
 """Characters of a kubelet's answer."""
@@ -58,7 +62,14 @@ def read_cluster_logs(place: Place, release: str, wanted: LogsFilter, note: Call
     if wanted.follow and not report.is_over:
         return _follow(_Follower(api, namespace, note), release, wanted, since)
     if pods:
-        lines = merge_logs(_Reader(api, namespace, note).read(pods, {}, since, wanted.tail))
+        reader = _Reader(api, namespace, note)
+        if wanted.is_brief:
+            reader.newest = _BRIEF_CHARACTERS
+            if len(pods) > _BRIEF_PODS:
+                shown = f"only the logs of the first {_BRIEF_PODS} of {len(pods)} pods are shown"
+                note(f"note: {shown}; trainchart logs shows all")
+            pods = pods[:_BRIEF_PODS]
+        lines = merge_logs(reader.read(pods, {}, since, wanted.tail))
         lines = add_last_words(lines, report) if wanted.since_failure else lines
         return iter(deque(lines, maxlen=wanted.tail)) if wanted.tail is not None else lines
     return iter(_read_kept(wanted, seen, report, note))
@@ -71,7 +82,7 @@ def read_last_lines(place: Place, report: Report) -> tuple[list[list[LogLine]], 
     """
     api, namespace = open_cluster(place)
     pods = [pod for pod in report.pods or () if pod.node][:_LAST_LINES_OF]
-    reader = _Reader(api, namespace, lambda text: None)
+    reader = _Reader(api, namespace, lambda text: None, _CHARACTERS_READ)
     with suppress(ClusterError):
         logs = [each for each in reader.read(pods, {}, "", _LINES_READ) if each]
         shown = [[replace(line, text=hide_credentials(line.text)) for line in lines] for lines in logs]
@@ -142,6 +153,8 @@ class _Reader:
     api: KubernetesApi
     namespace: str
     note: Callable[[str], None]
+    newest: int = 0
+    """Characters of each log that are kept, with long lines cut; 0 for all."""
     noted: set[str] = field(default_factory=set)
     gone: list[str] = field(default_factory=list)
     """That the logs of pods are gone, a line for each."""
@@ -176,6 +189,7 @@ class _Reader:
                     since=since,
                     is_previous=is_previous,
                     tail=tail or 0,
+                    newest=self.newest,
                 )
             except ClusterError as error:
                 # The log of the container before may have been cleaned up already.

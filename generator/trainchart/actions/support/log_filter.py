@@ -15,3 +15,5 @@ class LogsFilter:
     tail: int | None = None
     follow: bool = False
     since_failure: bool = False
+    is_brief: bool = False
+    """For a page: of a release, the newest characters of the logs of its first pods are read."""

@@ -30,6 +30,8 @@ _LOGS_READ = 4
 _CONTROLLER = "controller"
 """The container of the run controller's pod."""
 _CONTROLLER_LINES = 100
+_CHARACTERS_READ = 128 * 1024
+"""Of a log."""
 
 
 def add_surroundings(api: KubernetesApi, seen: Snapshot, report: Report) -> Snapshot:
@@ -60,7 +62,9 @@ def _read_controller_lines(api: KubernetesApi, namespace: str, seen: Snapshot) -
     if not running:
         return ()
     with suppress(ClusterError):
-        lines = api.read_log(name_of(running[-1]), namespace, _CONTROLLER, tail=_CONTROLLER_LINES)
+        lines = api.read_log(
+            name_of(running[-1]), namespace, _CONTROLLER, tail=_CONTROLLER_LINES, newest=_CHARACTERS_READ
+        )
         return tuple(parse_line("", line) for line in lines)
     return ()
 
@@ -71,7 +75,7 @@ def _read_last_line(api: KubernetesApi, namespace: str, wait: InitWait) -> str |
     A line without a time is the kubelet's, whose node has no log of the container any more.
     """
     with suppress(ClusterError):
-        lines = api.read_log(wait.pod, namespace, wait.container, tail=1)
+        lines = api.read_log(wait.pod, namespace, wait.container, tail=1, newest=_CHARACTERS_READ)
         line = parse_line("", lines[-1]) if lines else None
         return "" if line is None else line.text if line.at else None
     return None

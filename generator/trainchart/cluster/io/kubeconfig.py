@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trainchart.errors import ClusterError, ToolError
-from trainchart.host.files import read_text
+from trainchart.host.files import read_bytes, read_text
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
 
 DEFAULT_FILE = "~/.kube/config"
@@ -24,6 +24,8 @@ _FILES = {
 }
 """Keys that hold paths, relative to the kubeconfig that says them."""
 FILES = tuple(key for keys in _FILES.values() for key in keys)
+_FILE_LIMIT = 1024 * 1024
+"""Bytes of a certificate, key or token."""
 _NOT_SUPPORTED = {"cluster": ("tls-server-name",), "user": ("as", "as-uid", "as-groups", "as-user-extra")}
 """Left out silently, these would make us another user, or trust another server."""
 _HINT = "set KUBECONFIG to a kubeconfig, or put one in ~/.kube/config"
@@ -54,6 +56,17 @@ def read_entry(context: str, environment: Mapping[str, str]) -> Entry:
             return _read_pod_account(environment)
         raise ClusterError(f"there is no kubeconfig: {', '.join(map(str, files))} is not there", hint=_HINT)
     return _select(_merge([_read(file) for file in present]), context, present)
+
+
+def require_files(entry: Entry) -> None:
+    """Raise ClusterError for a file of the kubeconfig that has no end: who reads it below knows no limit."""
+    named = {key: Path(str(part[key])) for part in (entry.cluster, entry.user) for key in FILES if part.get(key)}
+    for key, path in named.items():
+        try:
+            if path.exists():
+                read_bytes(path, limit=_FILE_LIMIT)
+        except ToolError as error:
+            raise ClusterError(f"{key} of the kubeconfig: {error.message}", hint=error.hint) from error
 
 
 def is_configured(environment: Mapping[str, str]) -> bool:

@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx2
@@ -23,16 +22,14 @@ from lightkube.core.exceptions import ConfigError
 from lightkube.core.generic_client import BasicRequest, GenericSyncClient
 
 from trainchart.cluster.io.api_stream import ApiStream
-from trainchart.cluster.io.kubeconfig import FILES, Entry
-from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, ToolError, TooLong, Unauthorized, Unreachable
+from trainchart.cluster.io.kubeconfig import Entry, require_files
+from trainchart.cluster.io.newest_lines import NewestLines
+from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, TooLong, Unauthorized, Unreachable
 from trainchart.host.deadline import read_until, run_within
-from trainchart.host.files import read_bytes
 from trainchart.json_documents import parse_json
 
 _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 20.0
-_FILE_LIMIT = 1024 * 1024
-"""Bytes of a certificate, key or token."""
 ANSWER_SECONDS = 300.0
 """An answer must be whole within it, however slowly it drips; a credential plug-in may ask its user meanwhile."""
 ANSWER_LIMIT = 64 * 1024 * 1024
@@ -123,17 +120,28 @@ class KubernetesApi:
         )
 
     def read_log(
-        self, pod: str, namespace: str, container: str, *, since: str = "", is_previous: bool = False, tail: int = 0
+        self,
+        pod: str,
+        namespace: str,
+        container: str,
+        *,
+        since: str = "",
+        is_previous: bool = False,
+        tail: int = 0,
+        newest: int = 0,
     ) -> list[str]:
         """Return the lines of a container's log, each with its time before it.
 
-        `since` is a time in RFC 3339, from whose whole second on lines come; `tail` 0 means all.
+        `since` is a time in RFC 3339, from whose whole second on lines come; `tail` 0 means all. With `newest`, long
+        lines are cut, and the last ones of as many characters returned: `limitBytes` of the API would drop these.
         """
         params = {"container": container, "timestamps": "true", "sinceTime": since}
-        params["previous"] = "true" if is_previous else ""
-        params["tailLines"] = str(tail) if tail else ""
+        params |= {"previous": "true" if is_previous else "", "tailLines": str(tail or "")}
         path = f"api/v1/namespaces/{namespace}/pods/{pod}/log"
-        body = self._read(path, params, f"read the log of {pod}")
+        log = NewestLines(newest) if newest else None
+        body = self._read(path, params, f"read the log of {pod}", log)
+        if log:
+            return log.take()
         return body.decode(errors="replace").removesuffix("\n").split("\n") if body else []
 
     def read_bytes(self, path: str, what: str) -> bytes:
@@ -247,28 +255,30 @@ class KubernetesApi:
             raise self._nonsense(what, body)
         return document
 
-    def _read(self, path: str, params: Mapping[str, str], what: str) -> bytes:
+    def _read(self, path: str, params: Mapping[str, str], what: str, log: NewestLines | None = None) -> bytes:
         given = {key: value for key, value in params.items() if value}
-        return self._request(BasicRequest("GET", path, params=given), what)
+        return self._request(BasicRequest("GET", path, params=given), what, log)
 
-    def _request(self, asked: BasicRequest, what: str) -> bytes:
+    def _request(self, asked: BasicRequest, what: str, log: NewestLines | None = None) -> bytes:
         with _converted(what, self.server):
             request = self.client.build_adapter_request(asked)
             # Some KiB of gzip may hold gigabytes.
             request.headers["Accept-Encoding"] = "identity"
-            status, body = run_within(ANSWER_SECONDS, lambda end: self._exchange(request, what, end))
+            status, body = run_within(ANSWER_SECONDS, lambda end: self._exchange(request, what, end, log))
         if status >= 400:
             raise _refusal(status, body, what, self.server)
         return body
 
-    def _exchange(self, request: httpx2.Request, what: str, end: float) -> tuple[int, bytes]:
-        """Return the status and the body of the answer to a request."""
+    def _exchange(self, request: httpx2.Request, what: str, end: float, log: NewestLines | None) -> tuple[int, bytes]:
+        """Return the status and the body of the answer to a request; `log` gets the body of one that is no error."""
         response = self.client.send(request, stream=True)
-        body = bytearray()
+        body, size = bytearray(), 0
+        add = log.add if log and response.status_code < 400 else body.extend
         try:
             for part in read_until(end, response.iter_raw()):
-                body += part
-                if len(body) > ANSWER_LIMIT:
+                add(part)
+                size += len(part)
+                if size > ANSWER_LIMIT:
                     raise TooLong(
                         f"cannot {what}: {self.server} answers with more than {ANSWER_LIMIT} bytes",
                         hint="request less, such as fewer log lines (--tail) or a single namespace",
@@ -288,7 +298,7 @@ def connect(entry: Entry) -> KubernetesApi:
     """Return a door to the cluster of a kubeconfig's context; nothing is asked yet."""
     server = str(entry.cluster["server"])
     user = dict(entry.user)
-    _require_files(entry)
+    require_files(entry)
     if isinstance(user.get("exec"), Mapping):
         user["exec"] = _as_known_exec(user["exec"])
     document = {
@@ -319,17 +329,6 @@ def _as_known_exec(plugin: Mapping[str, Any]) -> dict[str, Any]:
         given = section.get("env") or ()
         section["env"] = [*given, request] if isinstance(given, list | tuple) else given
     return section
-
-
-def _require_files(entry: Entry) -> None:
-    """Raise ClusterError for a file of the kubeconfig that has no end: who reads it below knows no limit."""
-    named = {key: Path(str(part[key])) for part in (entry.cluster, entry.user) for key in FILES if part.get(key)}
-    for key, path in named.items():
-        try:
-            if path.exists():
-                read_bytes(path, limit=_FILE_LIMIT)
-        except ToolError as error:
-            raise ClusterError(f"{key} of the kubeconfig: {error.message}", hint=error.hint) from error
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def _exchange(api: KubernetesApi, pod: str, port: int, path: str, end: float) ->
     return bytes(answer[_PORT_BYTES:])
 
 
-def _find_size(answer: bytes) -> float:
+def _find_size(answer: bytearray) -> float:
     """Return how long an answer with a whole head is, as it says; the kubelet may leave the connection open."""
     head, end, _ = answer.partition(_HEAD_END)
     for line in head.split(b"\r\n")[1:]:
