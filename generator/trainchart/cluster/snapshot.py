@@ -5,7 +5,7 @@ Types and their sorting only; releases.py looks, diagnosis.py concludes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,13 +19,15 @@ from trainchart_runtime.contract import (
     PLAN_ANNOTATION,
     REPLICAS_ANNOTATION,
     STATE_KEY,
+    STATE_NAME,
     TRAINING_LABEL,
 )
 
 MOST_PODS = 10_000
 """Pods of one role that are named: a chart makes a thousand at most, and anyone may ask for more."""
 CONTROLLER = "controller"
-STATE_SUFFIX = "-state"
+_STATE = "state"
+STATE_SUFFIX = f"-{_STATE}"
 
 Object = Mapping[str, Any]
 
@@ -221,8 +223,28 @@ def _compose(seen: Snapshot, sets: Objects, pods: Objects, records: Objects, job
         now=seen.now,
         sets=sets if isinstance(sets, Unreadable) else tuple(filter(is_training_set, sets)),
         pods=pods,
-        records=records if isinstance(records, Unreadable) else tuple(filter(is_record, records)),
+        records=records if isinstance(records, Unreadable) else _find_records(records, jobs, sets),
         config_maps=tuple(each for each in listed(records) if not is_record(each)),
         jobs=jobs,
         events=seen.events,
     )
+
+
+def _find_records(config_maps: Sequence[Object], jobs: Objects, sets: Objects) -> tuple[Object, ...]:
+    """Return the record of a training: any user may give other ConfigMaps its labels.
+
+    Its run controller's Job states the name; where there is no Job, the StatefulSets are named alike.
+    """
+    found = tuple(filter(is_record, config_maps))
+    stated = {name for job in filter(is_controllers, listed(jobs)) for name in _list_state_names(job)}
+    if stated:
+        return tuple(each for each in found if name_of(each) in stated)
+    alike = {name_of(each).removesuffix(label(each, COMPONENT_LABEL)) + _STATE for each in listed(sets)}
+    return tuple(each for each in found if name_of(each) in alike) or found
+
+
+def _list_state_names(job: Object) -> Iterator[str]:
+    for container in items_of(section(job, "spec", "template", "spec"), "containers"):
+        for variable in items_of(container, "env"):
+            if variable.get("name") == STATE_NAME:
+                yield str(variable.get("value") or "")

@@ -17,6 +17,7 @@ from tests.small_cluster.cluster_objects import (
     make_set,
     make_sets,
     make_state,
+    make_verdict,
 )
 from trainchart.cluster import snapshot
 from trainchart.cluster.diagnosis import diagnose
@@ -45,6 +46,30 @@ def test_what_could_not_be_seen_is_unknown_of_each_training() -> None:
     (found,) = find_trainings(Snapshot(NOW, sets=(make_set("worker"),), pods=pods)).values()
     assert found.pods == pods
     assert found.jobs == ()
+
+
+def make_stating_job() -> dict[str, Any]:
+    variable = {"name": "TRAINCHART_STATE_NAME", "value": "exp1-mnist-state"}
+    return {**make_job("Failed"), "spec": {"template": {"spec": {"containers": [{"name": "c", "env": [variable]}]}}}}
+
+
+@pytest.mark.parametrize("jobs", [(make_stating_job(),), (make_job("Failed"),), ()])
+def test_another_config_map_does_not_hide_the_record(jobs: tuple[dict[str, Any], ...]) -> None:
+    own = make_record(make_state("Failed", verdict=make_verdict()))
+    forged = make_record(make_state("Running"))
+    forged["metadata"]["name"] = "zz-state"
+    ((key, found),) = find_trainings(Snapshot(NOW, sets=tuple(make_sets(0)), records=(own, forged), jobs=jobs)).items()
+    assert found.records == (own,)
+    report = diagnose(key, found)
+    assert (report.phase, report.is_over) == ("Failed", True)
+
+
+def test_another_config_map_is_not_the_deleted_record() -> None:
+    forged = make_record(make_state("Succeeded", verdict=make_verdict("Succeeded")))
+    forged["metadata"]["name"] = "zz-state"
+    seen = Snapshot(NOW, sets=tuple(make_sets()), records=(forged,), jobs=(make_stating_job(),))
+    (found,) = find_trainings(seen).values()
+    assert found.records == ()
 
 
 DAMAGE: list[tuple[str, Any]] = [
