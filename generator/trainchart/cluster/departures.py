@@ -19,7 +19,7 @@ from trainchart.cluster.snapshot import (
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_seconds, describe_time
 from trainchart_runtime.contract import TRAINING_CONTAINER
-from trainchart_runtime.pod_causes import CLAIM_DELETED, NODE_LOST
+from trainchart_runtime.pod_causes import ADMISSION_REFUSED, CHANGE_REFUSED, CLAIM_DELETED, NODE_LOST
 from trainchart_runtime.pod_problems import find_claims, parse_time
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.observation import LOST_SECONDS
@@ -36,6 +36,9 @@ _KILL = (
 """Of Kubernetes 1.36 and containerd 1.6, a stop that has begun takes as long as it was given first."""
 _NAMESPACE_ENDS = "because it is being terminated"
 """How the API server refuses what is to be created in a namespace that is being deleted."""
+_REFUSALS = (ADMISSION_REFUSED.name, CHANGE_REFUSED.name)
+"""Causes of problems that the API server words; programs, images and launchers word others."""
+_REFUSED_EVENT = "FailedCreate"
 
 
 def find_departures(report: Report, seen: Snapshot) -> list[str]:
@@ -62,14 +65,15 @@ def may_end_with_namespace(report: Report, seen: Snapshot) -> bool:
 
 
 def _is_refused(report: Report, seen: Snapshot) -> bool:
-    events = (str(event.get("message") or "") for event in listed(seen.events))
-    return any(_NAMESPACE_ENDS in words for words in (*(each.message for each in report.problems), *events))
+    problems = (each.message for each in report.problems if each.cause in _REFUSALS)
+    events = (str(each.get("message")) for each in listed(seen.events) if each.get("reason") == _REFUSED_EVENT)
+    return any(_NAMESPACE_ENDS in words for words in (*problems, *events))
 
 
 def _find_ending_namespace(report: Report, seen: Snapshot) -> Iterator[str]:
     found = [each for each in listed(seen.namespaces) if name_of(each) == report.key.namespace]
     is_ending = any("deletionTimestamp" in section(each, "metadata") for each in found)
-    if not is_ending and not _is_refused(report, seen):
+    if not is_ending and (found or not _is_refused(report, seen)):
         return
     name = report.key.namespace
     conditions = [each for namespace in found for each in items_of(section(namespace, "status"), "conditions")]

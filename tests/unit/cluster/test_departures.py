@@ -20,11 +20,13 @@ from tests.small_cluster.cluster_objects import (
     stamp,
     unschedulable,
 )
+from trainchart.cluster.departures import may_end_with_namespace
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.snapshot import Objects, Snapshot, Unreadable
 from trainchart.reports.report import Report, TrainingKey
 from trainchart.reports.text import describe_time
 from trainchart.reports.why import why_lines
+from trainchart_runtime.running_causes import STORAGE_SILENT
 
 FINALIZER = "billing.example.com/usage-record"
 PATCH = """--type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]'"""
@@ -37,13 +39,13 @@ DEATH = {
 }
 
 
-def look(worker: dict[str, Any], step_at: float = NOW - 5, **more: Any) -> Report:
+def look(worker: dict[str, Any], step_at: float = NOW - 5, problems: Any = (), **more: Any) -> Report:
     progress = {"at": step_at, "attempt": 1, "step": 505, "bestStep": 505}
     seen = Snapshot(
         now=NOW,
         sets=tuple(make_sets()),
         pods=tuple(make_pods(worker_1=worker)),
-        records=(make_record(make_state("Running", incidents=[DEATH], progress=progress)),),
+        records=(make_record(make_state("Running", incidents=[DEATH], progress=progress, problems=list(problems))),),
         jobs=(make_job(),),
         **more,
     )
@@ -210,9 +212,26 @@ def test_claim_that_goes_with_its_pod_is_no_remark() -> None:
     assert not look(pod, claims=({"metadata": {**deleted, "ownerReferences": [owner]}},)).remarks
 
 
+REFUSAL = "pods is forbidden: unable to create new content in namespace team-a because it is being terminated"
+
+
+def test_words_of_programs_do_not_end_a_namespace() -> None:
+    problem = {"subject": "exp1-mnist-worker-1", "node": "node2", "cause": STORAGE_SILENT.name, "message": REFUSAL}
+    event = make_event("Pod", "exp1-mnist-worker-1", "Unhealthy", f"probe failed: {REFUSAL}")
+    report = look(make_pod("worker-1"), events=(event,), problems=[{**problem, "since": NOW - 60}])
+    assert report.problems[0].message == REFUSAL
+    assert report.remarks == ()
+    assert not may_end_with_namespace(report, Snapshot(NOW, events=(event,)))
+
+
+def test_namespace_that_remains_is_not_said_to_end() -> None:
+    event = make_event("StatefulSet", "exp1-mnist-worker", "FailedCreate", REFUSAL)
+    assert look(make_pod("worker-1"), events=(event,)).remarks
+    assert not look(make_pod("worker-1"), events=(event,), namespaces=({"metadata": {"name": "team-a"}},)).remarks
+
+
 def test_namespace_that_is_deleted_says_what_keeps_it() -> None:
-    refusal = "pods is forbidden: unable to create new content in namespace team-a because it is being terminated"
-    event = make_event("StatefulSet", "exp1-mnist-worker", "FailedCreate", refusal)
+    event = make_event("StatefulSet", "exp1-mnist-worker", "FailedCreate", REFUSAL)
     kept = f"Some content in the namespace has finalizers remaining: {FINALIZER} in 1 resource instances"
     conditions = [
         {"type": "NamespaceContentRemaining", "status": "False", "message": "All content successfully removed"},
