@@ -6,13 +6,18 @@ points are those that a reader has seen.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from trainchart_runtime.progress import METRICS_KEPT
 
 POINTS_KEPT = 2000
 """Of one task. Twice as many are thinned to every second one."""
 POINTS_SHOWN = 400
 CURVES_SHOWN = 24
+_NAMES_KEPT = METRICS_KEPT + 1
+"""Of one task, the first ones: as many as one report has, and its speed. A program may invent names at every step."""
 SPEED = "examples/s"
 
 
@@ -46,6 +51,11 @@ def make_point(
     if step is None:
         return None
     reported = dict(values) if speed is None else {**values, SPEED: speed}
+    latest = next((point.values for point in reversed(points) if point.task == task), {})
+    if not reported.keys() <= latest.keys():
+        names = (name for point in points if point.task == task for name in point.values)
+        kept = {*itertools.islice(dict.fromkeys(itertools.chain(names, reported)), _NAMES_KEPT)}
+        reported = {name: value for name, value in reported.items() if name in kept}
     known: set[str] | None = None
     for point in reversed(points):
         if point.task != task:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainchart.reports.curves import CURVES_SHOWN, POINTS_SHOWN, Curve, Point, make_curves, thin
+from trainchart.reports.curves import CURVES_SHOWN, POINTS_SHOWN, Curve, Point, make_curves, make_point, thin
 
 
 def make_points(steps: list[int], task: str = "chief-0", **values: float) -> list[Point]:
@@ -38,3 +38,16 @@ def test_thinning_keeps_the_last_point_of_each_task() -> None:
     assert [(point.task, point.step) for point in thin(points)] == [
         ("chief-0", 1), ("chief-0", 3), ("chief-0", 4), ("evaluator-0", 2),
     ]  # fmt: skip
+
+
+def test_names_that_change_at_every_step_are_bounded() -> None:
+    points: list[Point] = []
+    for step in range(300):
+        values = {"loss": 0.5, **{f"{step}-{number}": 1.0 for number in range(49)}}
+        points += filter(None, [make_point(points, "chief-0", float(step), step, values, 100.0)])
+    assert len({name for point in points for name in point.values}) == 51
+    assert [set(point.values) for point in points[1:]] == [{"loss", "examples/s"}] * 299
+    # Another task has names of its own.
+    assert make_point(points, "evaluator-0", 1.0, 1, {"accuracy": 0.5}, None) == Point(
+        "evaluator-0", 1.0, 1, {"accuracy": 0.5}
+    )
