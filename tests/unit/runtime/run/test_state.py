@@ -243,6 +243,20 @@ def test_the_longest_record_fits_into_a_configmap() -> None:
     assert kept.verdict.metrics == metrics
 
 
+def test_record_of_3000_tasks_keeps_the_leaders_success() -> None:
+    tasks = ["chief-0", *(f"{role}-{number}" for role in ("worker", "ps", "evaluator") for number in range(1000))]
+    uid = "12345678-1234-1234-1234-123456789012"
+    state = STATE._replace(
+        deaths={task: Deaths(uid, 3, 2) for task in tasks},
+        restarts={task: Deaths(uid, 3, 2) for task in tasks},
+        reported_failures={task: ReportedFailures(1.0, 10) for task in tasks},
+        pods=dict.fromkeys(tasks, uid[:8]),
+        succeeded=dict.fromkeys([*tasks[:1], *tasks[-1500:]], 1.0),
+    )
+    kept = parse_state(dump_state(state))
+    assert (kept.succeeded, kept.deaths, kept.restarts) == (state.succeeded, state.deaths, state.restarts)
+
+
 ENTRIES = {
     "builds": {},
     "revisions": "r",

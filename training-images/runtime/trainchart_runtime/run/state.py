@@ -302,6 +302,7 @@ def _ever_shorter(state: RunState) -> Iterator[RunState]:
     bare = _cut(state, _SHORTEST)._replace(history=(), problems=(), incidents=(), final_lines={}, marks=())
     yield bare
     bare = bare._replace(reported_failures={}, pods={})
+    yield bare
     yield _cut(bare, _SHORTEST, _TASKS_KEPT)
     # This always fits. No run needs so much room, but anyone who may write the ConfigMap can add to its record.
     yield _cut(bare, _SHORTEST, _FEWEST_KEPT)
