@@ -26,8 +26,8 @@ from trainchart_runtime.start_words import LOST_DEVICES, TOO_LITTLE_MEMORY, name
 MESSAGE_LIMIT = 500
 _EVENT_MESSAGE = 1024
 """Characters: the newer API of Events allows no more, and thousands of them are kept."""
-_NAME_LIMIT = 300
-"""Characters of a name in an Event, where Kubernetes does not limit it: names of objects have 253."""
+_NAME_LIMIT, _KIND_LIMIT, _REASON_LIMIT, _UID_LIMIT = 300, 63, 128, 64
+"""Characters in an Event, which Kubernetes does not limit: names of objects have 253, kinds 63, uids 36."""
 CLAIM_CAUSES = (pod_causes.VOLUME_ERROR.name, pod_causes.CLAIM_MISSING.name)
 """Causes about which a claim's own events say more: the scheduler's words stay while a new claim is provided."""
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?Z")
@@ -72,12 +72,12 @@ def parse_event(event: Mapping[str, Any]) -> Event:
     preemptor = _PREEMPTOR.match(message) if event.get("reason") == "Preempted" else None
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return Event(
-        kind=str(about.get("kind") or "")[:_NAME_LIMIT],
+        kind=str(about.get("kind") or "")[:_KIND_LIMIT],
         name=str(about.get("name") or "")[:_NAME_LIMIT],
-        reason=str(event.get("reason") or "")[:_NAME_LIMIT],
+        reason=str(event.get("reason") or "")[:_REASON_LIMIT],
         message=message.replace(_COMBINED, "", 1),
         at=max(parse_time(time) for time in times),
-        uid=str(about.get("uid") or "")[:_NAME_LIMIT],
+        uid=str(about.get("uid") or "")[:_UID_LIMIT],
         preemptor=preemptor[1] if preemptor else "",
     )
 
