@@ -34,6 +34,11 @@ def test_metrics_that_are_nan_are_named():
     assert found == ("exp1-mnist-worker-1", "not-a-number", "NaN: loss, accuracy")
 
 
+def test_first_names_of_many_nan_metrics_are_kept():
+    report = say(nanMetrics=[f"metric{number}" for number in range(50)])
+    assert report.nan_metrics == ("metric0", "metric1", "metric2", "metric3", "metric4")
+
+
 def test_a_task_far_slower_than_the_others_is_named():
     [(subject, cause, message)] = find(say(560.0), say(29.4), say(566.0), say(571.0))
     assert (subject, cause) == ("exp1-mnist-worker-1", "slow-task")

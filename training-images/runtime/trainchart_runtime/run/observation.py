@@ -26,7 +26,6 @@ from trainchart_runtime.pod_problems import (
 from trainchart_runtime.pod_starts import describe_start
 from trainchart_runtime.progress import (
     METRIC_NAME_LIMIT,
-    METRICS_KEPT,
     parse_count,
     parse_metrics,
     parse_number,
@@ -52,6 +51,8 @@ _UID_LIMIT = 64
 _REASON_LIMIT = 200
 _RUN_ID_LIMIT = 300
 """Characters: more than a chart gives a run."""
+_NAMES_KEPT = 5
+"""Of numbers that are NaN, of every task: the first ones say enough."""
 _ENTRIES_KEPT = 100
 """Claims, gates and tolerations of one pod: others may make pods with a megabyte of them."""
 LOST_SECONDS = 30.0
@@ -326,7 +327,7 @@ def _parse_missing_peers(entries: Any) -> Sequence[MissingPeer]:
 
 def _parse_names(entries: Any) -> Sequence[str]:
     names = (each for each in entries if isinstance(each, str)) if isinstance(entries, list) else ()
-    return tuple(each[:METRIC_NAME_LIMIT] for each in itertools.islice(names, METRICS_KEPT))
+    return tuple(each[:METRIC_NAME_LIMIT] for each in itertools.islice(names, _NAMES_KEPT))
 
 
 def _find_owner(metadata: Mapping[str, Any]) -> str:
