@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from trainchart.cluster.snapshot import Object, Objects, Snapshot, has_ended, listed, name_of, owner_of, section
-from trainchart.reports.quotas import COUNT_OF_PODS, ExceededQuota, parse_refusal
+from trainchart.reports.quotas import COUNT_OF_PODS, ExceededQuota, list_exceeded
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_time
 from trainchart_runtime.pod_causes import CLAIM_IN_USE
@@ -16,7 +16,7 @@ from trainchart_runtime.run.judge import list_names
 
 def wants_other_pods(report: Report) -> bool:
     """Return whether other pods of the namespace may say what the training waits for."""
-    return any(each.cause == CLAIM_IN_USE.name or parse_refusal(each.message) for each in report.problems)
+    return any(each.cause == CLAIM_IN_USE.name for each in report.problems) or bool(list_exceeded(report.problems))
 
 
 def find_claim_users(report: Report, pods: Objects) -> Iterator[str]:
@@ -51,8 +51,7 @@ def describe_user(pod: Object) -> str:
 
 def _find_count_quotas(report: Report) -> list[ExceededQuota]:
     """Return the quotas that refuse pods of the training because of the number of pods, finished ones included."""
-    exceeded = [each for problem in report.problems for each in parse_refusal(problem.message)]
-    return [each for each in dict.fromkeys(exceeded) if each.resource == COUNT_OF_PODS]
+    return [each for each in dict.fromkeys(list_exceeded(report.problems)) if each.resource == COUNT_OF_PODS]
 
 
 def find_finished_pods(report: Report, pods: Objects) -> Iterator[str]:

@@ -21,7 +21,7 @@ from trainchart.cluster.snapshot import (
 )
 from trainchart.quantities import read_amount
 from trainchart.reports.hints import HELD_BY
-from trainchart.reports.quotas import COUNT_OF_PODS, parse_refusal
+from trainchart.reports.quotas import COUNT_OF_PODS, list_exceeded
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_time
 from trainchart_runtime.contract import INSTANCE_LABEL, REPLICAS_ANNOTATION
@@ -58,7 +58,7 @@ def find_node_users(report: Report, pods: Objects) -> Iterator[str]:
 
 def find_quota_users(report: Report, pods: Objects) -> Iterator[str]:
     """Yield per resource that a quota does not give, which pods of the namespace use it."""
-    refusals = [each for problem in report.problems for each in parse_refusal(problem.message)]
+    refusals = list_exceeded(report.problems)
     for quota, resource in dict.fromkeys((each.quota, each.resource) for each in refusals):
         if users := _describe_users(report, resource, pods):
             yield f"{resource} of the quota {quota} is used by {users}"
@@ -69,7 +69,7 @@ def find_hopeless_quotas(report: Report, owners: Iterable[Object]) -> Iterator[s
 
     `owners` are the StatefulSets and Jobs of the release.
     """
-    refusals = [each for problem in report.problems for each in parse_refusal(problem.message)]
+    refusals = list_exceeded(report.problems)
     for each in dict.fromkeys((each.quota, each.resource, each.hard) for each in refusals):
         quota, resource, limit = each
         hard, needed = read_amount(limit), sum(_count_all(owner, resource) for owner in owners)

@@ -8,6 +8,7 @@ from trainchart.reports.hints import fill_in, start_again
 from trainchart.reports.report import OutsideChange, Report
 from trainchart.reports.text import describe_time
 from trainchart.reports.upgrade import Upgrade
+from trainchart_runtime.pod_causes import CONFIG_MISSING
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.problems import BY_SET
 from trainchart_runtime.run.state import Verdict
@@ -49,7 +50,7 @@ _SPOILED = (
 
 def lacks_key(report: Report) -> bool:
     """Return whether a pod of a run waits for a key of a Secret or ConfigMap."""
-    return any(find_keyless(each.message) for each in report.problems)
+    return any(each.cause == CONFIG_MISSING.name and find_keyless(each.message) for each in report.problems)
 
 
 def change_lines(report: Report) -> Iterator[str]:

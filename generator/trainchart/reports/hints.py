@@ -13,7 +13,7 @@ from trainchart.reports.report import Report, ReportedProblem
 from trainchart_runtime.causes import DISK_FULL
 from trainchart_runtime.cluster import CHIEF, EVALUATOR, PS, WORKER
 from trainchart_runtime.contract import NO_INODES
-from trainchart_runtime.pod_causes import CLAIM_MISSING, NO_NODE_MATCHES, UNSCHEDULABLE
+from trainchart_runtime.pod_causes import CLAIM_MISSING, NO_NODE_MATCHES, QUOTA_EXCEEDED, UNSCHEDULABLE
 from trainchart_runtime.run.state import Verdict
 
 _JOB = "Job "
@@ -87,7 +87,7 @@ def choose_space_hint(report: Report, outcome: Verdict) -> str:
 
 def choose_problem_hint(problems: Sequence[ReportedProblem], notes: Sequence[str]) -> str:
     """Return what to do about problems of one cause, less what the notes about them have said."""
-    if all(is_count_of_pods(problem.message) for problem in problems):
+    if problems[0].cause == QUOTA_EXCEEDED.name and all(is_count_of_pods(each.message) for each in problems):
         return _DELETE_FINISHED
     if problems[0].cause == UNSCHEDULABLE.name and any(f" {HELD_BY} " in note for note in notes):
         return _FREE_SOME

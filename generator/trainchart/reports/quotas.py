@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
+
+from trainchart.reports.report import ReportedProblem
+from trainchart_runtime.pod_causes import QUOTA_EXCEEDED
 
 _REFUSAL = re.compile(r"exceeded quota: ([^,\s]+), requested: (\S+), used: (\S+), limited: (\S+)")
 _COUNT = "count/"
@@ -38,6 +42,12 @@ def parse_refusal(message: str) -> list[ExceededQuota]:
         ExceededQuota(found.group(1), name, requested[name], used.get(name, "?"), hard.get(name, "?"))
         for name in requested
     ]
+
+
+def list_exceeded(problems: Iterable[ReportedProblem]) -> list[ExceededQuota]:
+    """Return what quotas refuse to a run: the messages of other problems may be the words of a program."""
+    refusals = (each.message for each in problems if each.cause == QUOTA_EXCEEDED.name)
+    return [exceeded for message in refusals for exceeded in parse_refusal(message)]
 
 
 def is_count_of_pods(message: str) -> bool:

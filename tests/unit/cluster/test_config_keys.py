@@ -12,8 +12,8 @@ from trainchart.reports.changes import lacks_key
 from trainchart.reports.report import Report, ReportedProblem, TrainingKey
 
 
-def make_report(message: str) -> Report:
-    problems = tuple(ReportedProblem(f"exp1-mnist-worker-{task}", "config-missing", message) for task in (0, 1))
+def make_report(message: str, cause: str = "config-missing") -> Report:
+    problems = tuple(ReportedProblem(f"exp1-mnist-worker-{task}", cause, message) for task in (0, 1))
     return Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Pending", "record", problems=problems)
 
 
@@ -37,3 +37,9 @@ def test_the_keys_that_are_there_are_named_once(message: str, found: dict[str, A
     told = list(describe_keys(make_report(message), {"Secret": secrets}))
     assert told == [f"Secret keys {words}"] * bool(words)
     assert lacks_key(make_report(message)) == ("find key" in message)
+
+
+def test_words_of_a_program_show_no_keys() -> None:
+    report = make_report("couldn't find key a in Secret team-a/keys", "storage-silent")
+    assert not list(describe_keys(report, {"Secret": ({"metadata": {"name": "keys"}, "data": {"hub": ""}},)}))
+    assert not lacks_key(report)
