@@ -364,6 +364,34 @@ def test_verify_reports_a_spec_that_makes_another_chart(project: Path) -> None:
     assert "trainchart generate tiny makes small; remove charts/tiny" in " ".join(done.stderr.split())
 
 
+def test_verify_takes_no_spec_from_beside_a_foreign_chart(project: Path) -> None:
+    foreign = project / "download"
+    for name in ("models", "code"):
+        (foreign / name).mkdir(parents=True)
+        for file in (project / name).iterdir():
+            (foreign / name / file.name).write_bytes(file.read_bytes().replace(b"A tiny", b"Another"))
+    assert trainchart(foreign, "generate").returncode == 0
+    done = trainchart(project, "verify", "download/charts/tiny")
+    assert done.returncode == 6
+    assert "models/tiny.yaml: the spec is not the one it was generated from" in done.stderr
+    assert trainchart(project, "verify", "download/charts/tiny", "--spec", "download/models/tiny.yaml").returncode == 0
+    (project / "models" / "tiny.yaml").rename(project / "models" / "other.yaml")
+    done = trainchart(project, "verify", "download/charts/tiny")
+    assert done.returncode == 7
+    said = " ".join(done.stderr.split())
+    assert "there is no models/tiny.yaml to make download/charts/tiny from" in said
+    assert "change into the folder of the chart's project, or name the model spec with --spec" in said
+
+
+@pytest.mark.parametrize("spec", ["tiny.yaml", "more/specs/tiny.yaml"])
+def test_verify_finds_a_spec_outside_of_models(project: Path, spec: str) -> None:
+    (project / "trainchart.yaml").write_text("apiVersion: trainchart/v1\nkind: Project\n")
+    (project / "more" / "specs").mkdir(parents=True)
+    (project / "models" / "tiny.yaml").rename(project / spec)
+    assert trainchart(project / "code", "generate", f"../{spec}").returncode == 0
+    assert trainchart(project, "verify", "charts/tiny").returncode == 0
+
+
 @pytest.mark.parametrize("gone", ["", "README.md"])
 def test_verify_of_an_outdated_chart_says_generate(project: Path, gone: str) -> None:
     assert trainchart(project, "generate").returncode == 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from trainchart import __version__
 from trainchart.actions.support.chart_input import read_chart_files
@@ -76,8 +76,6 @@ class _Given:
     archive: bytes | None = None
     """None: it is a folder."""
     signature: bytes | None = None
-    path: Path = field(default_factory=Path)
-    """Its spec is looked for in the folders above."""
     published: RegistryChart | None = None
 
 
@@ -234,17 +232,22 @@ def _read(chart: str, options: VerifyOptions) -> _Given:
     path = Path(chart)
     files = read_chart_files(path, is_compared=True)
     if path.is_dir():
-        return _Given(chart, files, path=path)
+        return _Given(chart, files)
     signature = path.with_name(f"{path.name}.prov")
     provenance = read_bytes(signature, limit=PROVENANCE_LIMIT) if signature.is_file() else None
-    return _Given(chart, files, read_bytes(path), provenance, path)
+    return _Given(chart, files, read_bytes(path), provenance)
 
 
 def _find_spec(given: _Given, name: str, lock: Lock | None) -> Path:
-    """Return the spec that a chart was made from: its lock's in a folder above, else the model of that name here."""
+    """Return the spec that a chart was made from: that of its lock, else of its name, in the project of this folder.
+
+    Where the chart lies does not matter: a spec beside it may be as foreign as the chart itself.
+    """
     project = find_project()
-    wanted = PurePosixPath(lock.spec.name if lock is not None else f"{project.models.name}/{name}.yaml")
-    for folder in (*given.path.absolute().parents, project.models.parent):
-        if (folder / wanted).is_file():
-            return folder / wanted
-    raise ToolError(f"there is no {wanted} to make {given.called} from", hint="name the model spec with --spec")
+    spec = project.folder / lock.spec.name if lock is not None else project.models / f"{name}.yaml"
+    if not spec.is_file():
+        raise ToolError(
+            f"there is no {spec} to make {given.called} from",
+            hint="change into the folder of the chart's project, or name the model spec with --spec",
+        )
+    return spec

@@ -44,6 +44,7 @@ class Lock:
     generator: str
     """Version of trainchart."""
     spec: Source
+    """By its path from the folder of its project."""
     family: Source
     """The template family and the hash of all its files."""
     layers: tuple[Source, ...]
@@ -56,7 +57,7 @@ class Lock:
 def name_locked_model(lock: Lock) -> str:
     """Return the word that names the spec of a chart on a command line: its model, or its path outside of models/."""
     path = PurePosixPath(lock.spec.name)
-    return shlex.quote(path.stem if path.parent.name == "models" else str(path))
+    return shlex.quote(path.stem if str(path.parent) == "models" else str(path))
 
 
 def incomplete_chart(chart: str, missing: Sequence[str], lock: Lock) -> ToolError:
@@ -149,7 +150,10 @@ def _dump_path(path: str) -> str:
 
 
 def parse_lock(text: str) -> Lock:
-    """Return the lock that `text` holds. Raises ToolError where it is damaged or of a newer format."""
+    """Return the lock that `text` holds.
+
+    Raises ToolError where it is damaged or of a newer format, or its spec is not one of the project.
+    """
     try:
         data = parse_mapping(text)
         if data.get("format") != _FORMAT:
@@ -159,7 +163,7 @@ def parse_lock(text: str) -> Lock:
             )
         return Lock(
             generator=str(data["generator"]),
-            spec=_parse_source(data["spec"]),
+            spec=_require_in_project(_parse_source(data["spec"])),
             family=_parse_source(data["family"]),
             layers=tuple(_parse_source(layer) for layer in data["layers"]),
             files={str(path): str(digest) for path, digest in data["files"].items()},
@@ -184,6 +188,15 @@ def find_drift(lock: Lock, files: Mapping[str, bytes]) -> list[Drift]:
 
 def _dump_source(source: Source) -> dict[str, str]:
     return {"name": source.name, "sha256": source.sha256}
+
+
+def _require_in_project(spec: Source) -> Source:
+    path = PurePosixPath(spec.name)
+    if path.is_absolute() or ".." in path.parts:
+        raise ToolError(
+            f"{LOCK_FILE}: spec.name: {spec.name!r} leads out of the project", hint="generate the chart again"
+        )
+    return spec
 
 
 def _parse_source(data: Mapping[str, Any]) -> Source:

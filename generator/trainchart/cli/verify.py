@@ -26,7 +26,10 @@ def verify(
     ],
     spec: Annotated[
         Path | None,
-        typer.Option("--spec", help="Its model spec. Default: the one that the lock names, or models/NAME.yaml."),
+        typer.Option(
+            "--spec",
+            help="Its model spec. Default: in this folder's project, the one that the lock names, or models/NAME.yaml.",
+        ),
     ] = None,
     keyring: Annotated[
         Path | None,
