@@ -98,3 +98,22 @@ def test_publish_asks_before_anything_is_there_and_not_again(project: Project) -
     assert (code, told["hasProvenance"], told["isSigned"]) == (0, True, False)
     code, told = project.run("verify", "charts/digits", "--images")
     assert (code, told["error"], told["problems"][0]["message"]) == (6, "ChecksFailed", "is not there")
+
+
+def test_images_of_a_first_install_are_asked_for_too(project: Project) -> None:
+    push_image(project.host, "ml/always", "1.0.0")
+    chart = project.folder / "plain"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: plain\nversion: 1.0.0\n")
+    (chart / "templates" / "pods.yaml").write_text(
+        '{{ define "pod" }}\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\n'
+        f"spec: {{containers: [{{name: a, image: {project.host}/ml/{{{{ . }}}}}}]}}\n{{{{ end }}}}"
+        '{{ include "pod" "always:1.0.0" }}---\n'
+        '{{ if .Release.IsInstall }}{{ include "pod" "first:1.0.0" }}{{ end }}'
+    )
+    publish = ("publish", "plain", "--to", "repository")
+    code, told = project.run(*publish)
+    assert (code, told["error"]) == (8, "ImageNotFound")
+    assert [problem["where"] for problem in told["problems"]] == [f"{project.host}/ml/first:1.0.0"]
+    push_image(project.host, "ml/first", "1.0.0")
+    assert project.run(*publish)[0] == 0

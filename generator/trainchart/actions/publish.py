@@ -78,7 +78,7 @@ def publish_chart(chart: Path, to: Address, options: PublishOptions) -> Publishe
         if publication is None:
             files = parse_packed_chart(upload.archive.data).files
             # An archive made elsewhere too: an entry that helm cannot read spoils a whole index.
-            rendering = require_rendering(files, options.engine)
+            rendering = require_rendering(files, options.engine, with_install=options.images is not None)
             if options.images is not None:
                 require_images(files, rendering, options.images)
             publication = add_upload(repository, upload)

@@ -100,7 +100,7 @@ def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
     (spec,) = locate_specs((model,))
     chart = render_with_waivers(load_spec(spec))
     require_no_secrets(chart.files)
-    rendering = require_rendering(chart.files, options.engine)
+    rendering = require_rendering(chart.files, options.engine, with_install=options.images is not None)
     build = read_build_info(spec.parent, chart.files, options.environment)
     owners = read_owners(options.owners)
     with open_repository(to, options.environment) as repository:

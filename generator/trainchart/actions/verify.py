@@ -136,7 +136,7 @@ def _advise(given: _Given, lock: Lock | None, spec: Path) -> str:
 def _ask_for_images(files: Mapping[str, bytes], options: VerifyOptions) -> tuple[ImageAnswer, ...]:
     if options.images is None:
         return ()
-    return ask_for_images(files, require_rendering(files, options.engine), options.images)
+    return ask_for_images(files, require_rendering(files, options.engine, with_install=True), options.images)
 
 
 def _lock_problems(lock: Lock, files: Mapping[str, bytes]) -> Iterator[Problem]:

@@ -53,7 +53,7 @@ class ImageAnswer:
 
 
 def ask_for_images(files: Mapping[str, bytes], rendering: Rendering, access: ImageAccess) -> tuple[ImageAnswer, ...]:
-    """Ask for all images that a chart's manifests name, rendered with its own values.
+    """Ask for all images that a chart's manifests name, rendered with its own values for an upgrade and an install.
 
     Raises PublishError where they are more than any chart needs: each may be in a registry that keeps us waiting.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from trainchart.archive.chart_file import parse_chart_file
@@ -36,7 +37,12 @@ def values_sets(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def render_version(
-    helm: HelmEngine, files: Mapping[str, bytes], values: Mapping[str, str], *, validate: bool = True
+    helm: HelmEngine,
+    files: Mapping[str, bytes],
+    values: Mapping[str, str],
+    *,
+    validate: bool = True,
+    is_upgrade: bool = True,
 ) -> RenderedVersion:
     """Render a chart with each of `values` (name → YAML). Raises ToolError where `files` are no chart.
 
@@ -51,15 +57,29 @@ def render_version(
         for name, text in values.items():
             overrides = ValueOverrides(files=((name, text),) if text else ())
             try:
-                renderings[name] = helm.render(archive, release=_RELEASE, overrides=overrides, is_upgrade=True)
+                renderings[name] = helm.render(archive, release=_RELEASE, overrides=overrides, is_upgrade=is_upgrade)
             except RenderError as error:
                 renderings[name] = "; ".join([error.message, *map(str, error.problems)])
     return RenderedVersion(chart.version, files, renderings)
 
 
-def require_rendering(files: Mapping[str, bytes], engine: str) -> Rendering:
-    """Return a chart rendered with its own values. Raises RenderError where it does not render with them."""
-    found = render_version(find_engine(engine), files, {"": ""}).renderings[""]
+def require_rendering(files: Mapping[str, bytes], engine: str, *, with_install: bool = False) -> Rendering:
+    """Return a chart rendered with its own values, as for an upgrade, and `with_install` also as for a first install.
+
+    Objects of both are in it then: templates can give pods to one of them alone.
+
+    Raises RenderError where it does not render with them.
+    """
+    helm = find_engine(engine)
+    rendering = _require_rendered(render_version(helm, files, {"": ""}))
+    if not with_install:
+        return rendering
+    install = _require_rendered(render_version(helm, files, {"": ""}, validate=False, is_upgrade=False))
+    return replace(rendering, manifests=(*rendering.manifests, *install.manifests))
+
+
+def _require_rendered(version: RenderedVersion) -> Rendering:
+    found = version.renderings[""]
     if isinstance(found, str):
         raise RenderError(found, hint="see what is wrong with: trainchart check")
     return found

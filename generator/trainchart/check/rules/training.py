@@ -120,7 +120,7 @@ def check_token_image(given: CheckInput) -> Iterator[Finding]:
 
 def list_token_images(rendering: Rendering) -> tuple[str, ...]:
     """Return a warning for each run controller whose image its builder, or the owner of its tag, can replace."""
-    return tuple(f"{message}; {hint}" for _, message, hint in _find_token_images(rendering))
+    return tuple(dict.fromkeys(f"{message}; {hint}" for _, message, hint in _find_token_images(rendering)))
 
 
 def _find_token_images(rendering: Rendering) -> Iterator[tuple[Pods, str, str]]:
