@@ -168,7 +168,9 @@ def test_against_what_is_published(project: Path) -> None:
 def test_a_chart_whose_values_cannot_be_read_is_not_compared(project: Path) -> None:
     run(project, "generate", "digits")
     values = project / "charts" / "digits" / "values.yaml"
-    values.write_text(values.read_text() + "  : [\n")
-    done = run(project, "diff", "digits", "--against", "charts/digits")
-    assert done.returncode == 7
-    assert "values.yaml of the other chart cannot be read" in done.stderr
+    text = values.read_text()
+    for more, problem in (("  : [\n", "cannot be read"), ("---\na: 1\n", "holds 2 YAML documents: helm 3 reads only")):
+        values.write_text(text + more)
+        done = run(project, "diff", "digits", "--against", "charts/digits")
+        assert done.returncode == 7
+        assert f"values.yaml of the other chart {problem}" in done.stderr

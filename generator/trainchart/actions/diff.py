@@ -16,6 +16,7 @@ from trainchart.actions.support.specs import load_spec, render_spec
 from trainchart.archive.chart_file import parse_chart_file
 from trainchart.archive.lock import WAIVER_FILE
 from trainchart.archive.read import parse_packed_chart
+from trainchart.archive.values_file import require_one_document
 from trainchart.chart_version import is_chart_version
 from trainchart.check.sources import VALUES_FILE
 from trainchart.cluster.io.kubeconfig import is_configured
@@ -91,12 +92,12 @@ def compare_files(
 
 def _require_values(files: Mapping[str, bytes]) -> None:
     """Refuse a chart whose default values cannot be read: each would seem to be new. Raises ToolError."""
+    content, called = files.get(VALUES_FILE, b""), f"{VALUES_FILE} of the other chart"
+    require_one_document(content, called)
     try:
-        parse_mapping(files.get(VALUES_FILE, b"").decode(errors="replace"))
+        parse_mapping(content.decode(errors="replace"))
     except YamlError as error:
-        raise ToolError(
-            f"{VALUES_FILE} of the other chart cannot be read: {error}", hint="fix it, or generate it again"
-        ) from error
+        raise ToolError(f"{called} cannot be read: {error}", hint="fix it, or generate it again") from error
 
 
 def fetch_last(repository: Repository, name: str) -> tuple[str, Mapping[str, bytes]] | None:

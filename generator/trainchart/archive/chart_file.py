@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.archive.chart_keys import CHART_KEYS, INDEX_KEYS, find_mistaken_chart_key
-from trainchart.archive.subcharts import require_distinct_subcharts
+from trainchart.archive.subcharts import require_unambiguous
 from trainchart.chart_version import is_chart_version
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, find_merge_key, parse_mapping
@@ -85,7 +85,7 @@ def parse_chart_file(files: Mapping[str, bytes]) -> ChartFile:
                 f"{REQUIREMENTS_FILE}: Helm prefers its key {key} to that of {CHART_FILE}",
                 hint=f"keep nothing but dependencies in {REQUIREMENTS_FILE}",
             )
-    require_distinct_subcharts(files)
+    require_unambiguous(files)
     name, version = data.get("name"), data.get("version")
     if not isinstance(name, str) or len(name) > _NAME_LIMIT or not _NAME.fullmatch(name):
         raise ToolError(

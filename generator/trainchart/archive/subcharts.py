@@ -9,11 +9,13 @@ from typing import Any
 
 from trainchart.archive.chart_keys import find_mistaken_key
 from trainchart.archive.read import parse_archive
+from trainchart.archive.values_file import require_one_document
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
 
 _CHART = "Chart.yaml"
 _REQUIREMENTS = "requirements.yaml"
+_VALUES = "values.yaml"
 _BOM = b"\xef\xbb\xbf"
 """Helm drops it from every file, archives included."""
 _PACKED = re.compile(r"charts/[^/._][^/]*\.tgz")
@@ -74,21 +76,23 @@ def _open_packed(files: Mapping[str, bytes], mark: str, depth: int, unpacker: Un
     return opened
 
 
-def require_distinct_subcharts(files: Mapping[str, bytes]) -> None:
+def require_unambiguous(files: Mapping[str, bytes]) -> None:
     """Refuse subcharts of one name, in a chart or in one in it, and those whose names Helm may read differently.
 
     Helm loads them in an order that changes from run to run, and takes the first. A subchart goes by the name in its
-    own Chart.yaml, or by the alias that a dependency gives it.
+    own Chart.yaml, or by the alias that a dependency gives it. A values.yaml of several documents is refused, too,
+    in the chart and in those in it.
 
     Raises:
-        ToolError: there are such subcharts, or some that cannot be read.
+        ToolError: there are such subcharts or values, or some that cannot be read.
     """
-    _require_distinct(files, "", _CHECKED_LIMIT, Unpacker())
+    _require_unambiguous(files, "", _CHECKED_LIMIT, Unpacker())
 
 
-def _require_distinct(files: Mapping[str, bytes], where: str, depth: int, unpacker: Unpacker) -> str:
+def _require_unambiguous(files: Mapping[str, bytes], where: str, depth: int, unpacker: Unpacker) -> str:
     """Return the name of the chart with the path `where`, once all below it are checked."""
     chart = _read(files, where)
+    require_one_document(files.get(_VALUES, b""), f"{where}{_VALUES}")
     called, declared = _list_declared(chart.get("dependencies"), where)
     names: list[str] = []
     # One at a time: together, unpacked charts may be larger than the memory.
@@ -98,7 +102,7 @@ def _require_distinct(files: Mapping[str, bytes], where: str, depth: int, unpack
                 f"{path}: more than {_CHECKED_LIMIT} charts are nested in each other",
                 hint="move the inner ones into the charts/ of one further out",
             )
-        names.append(_require_distinct(each, f"{path}/", depth - 1, unpacker))
+        names.append(_require_unambiguous(each, f"{path}/", depth - 1, unpacker))
     for listed in (names, (*called, *({*names} - declared))):
         for name, count in Counter(listed).items():
             if count > 1:

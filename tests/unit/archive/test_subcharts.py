@@ -11,7 +11,7 @@ import pytest
 from trainchart.archive import subcharts
 from trainchart.archive.identity import build_tar
 from trainchart.archive.pack import BuildInfo, pack_chart
-from trainchart.archive.subcharts import open_packed, require_distinct_subcharts
+from trainchart.archive.subcharts import open_packed, require_unambiguous
 from trainchart.check.finding import CheckInput
 from trainchart.check.rules.archive import check_no_secrets
 from trainchart.check.rules.chart_file import check_fields
@@ -54,7 +54,7 @@ def test_packed_charts_within_each_other_have_a_limit(tmp_path: Path) -> None:
         below = put_together(below)
     files = {"Chart.yaml": declare(), **below}
     with pytest.raises(ToolError, match="more than 500 packed charts"):
-        require_distinct_subcharts(files)
+        require_unambiguous(files)
     assert len(open_packed(files)) > 500
     (tmp_path / "charts").mkdir()
     for path, content in files.items():
@@ -159,7 +159,7 @@ UNCERTAIN = {
 def test_subcharts_whose_names_are_uncertain_are_refused(files: dict[str, bytes], message: str) -> None:
     """Helm may call them something else, such as another subchart's name."""
     with pytest.raises(ToolError, match=message) as caught:
-        require_distinct_subcharts({"Chart.yaml": declare(), **files})
+        require_unambiguous({"Chart.yaml": declare(), **files})
     assert caught.value.hint
     (finding,) = (each for each in check_fields(CheckInput(files={"Chart.yaml": declare(), **files})))
     assert (finding.message, finding.hint) == (caught.value.message, caught.value.hint)
@@ -175,7 +175,7 @@ def test_subcharts_whose_names_are_uncertain_are_refused(files: dict[str, bytes]
 )
 def test_dependencies_whose_names_are_uncertain_are_refused(dependency: str, message: str) -> None:
     with pytest.raises(ToolError, match=message):
-        require_distinct_subcharts({"Chart.yaml": declare(dependency)})
+        require_unambiguous({"Chart.yaml": declare(dependency)})
 
 
 def test_packed_subcharts_are_read_without_their_byte_order_mark() -> None:
@@ -183,14 +183,14 @@ def test_packed_subcharts_are_read_without_their_byte_order_mark() -> None:
     marked = b"\xef\xbb\xbf" + pack("s", id_rsa=KEY)
     assert open_packed({"charts/a.tgz": marked})["charts/a/id_rsa"] == KEY
     with pytest.raises(ToolError, match="two subcharts are called 's'"):
-        require_distinct_subcharts({"Chart.yaml": declare(), "charts/a.tgz": marked, "charts/b.tgz": pack("s")})
+        require_unambiguous({"Chart.yaml": declare(), "charts/a.tgz": marked, "charts/b.tgz": pack("s")})
 
 
 def test_usual_subcharts_are_fine() -> None:
     first = "name: x.y_Z\nAppVersion: 1\ndependencies: [&d {name: a, alias: ''}, {<<: {version: 1}, name: b, alias: ~}]"
     nested = {f"{'charts/a/' * depth}Chart.yaml": chart("a") for depth in range(2, 6)}
     other = {"charts/b/requirements.yaml": b"dependencies: [{name: c}]\n", "charts/README.md": b"", "charts/c/x": b""}
-    require_distinct_subcharts({"Chart.yaml": declare("{name: x, alias: w}"), **two_charts(first), **nested, **other})
+    require_unambiguous({"Chart.yaml": declare("{name: x, alias: w}"), **two_charts(first), **nested, **other})
 
 
 def test_subcharts_of_several_names_are_fine() -> None:
@@ -211,7 +211,41 @@ def test_subcharts_are_unpacked_one_at_a_time() -> None:
     size = 4 * 1024**2
     files = {f"charts/s{number}.tgz": pack(f"s{number}", zeros=bytes(size)) for number in range(8)}
     tracemalloc.start()
-    require_distinct_subcharts({"Chart.yaml": declare(), **files})
+    require_unambiguous({"Chart.yaml": declare(), **files})
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 6 * size
+
+
+SEVERAL = "values.yaml holds 2 YAML documents: helm 3 reads only the first of them, helm 4 all"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (b"a: 1\n---\nb: 2\n", SEVERAL),
+        (b"\xef\xbb\xbf---\n---\na: 1\n", SEVERAL),
+        (b"a: 1\r\n--- # more\r\nb: 2\r\n", SEVERAL),
+        (b"a: 1\n...\nb: 2\n", "values.yaml cannot be read: line 3: did not find expected <document start>"),
+        (b"a: 1\n---\nb: [\n", "values.yaml cannot be read: line 4: did not find expected node content"),
+    ],
+)
+def test_values_of_several_documents_are_refused(values: bytes, message: str) -> None:
+    mine = {"Chart.yaml": declare(), "values.yaml": values}
+    with pytest.raises(ToolError, match=f"^{message}"):
+        pack_chart(mine, BuildInfo())
+    packed = gzip.compress(build_tar("s", {"Chart.yaml": chart("s"), "values.yaml": values}))
+    for path, files in (
+        ("charts/s/", {"charts/s/Chart.yaml": chart("s"), "charts/s/values.yaml": values}),
+        ("charts/s.tgz/", {"charts/s.tgz": packed}),
+    ):
+        outer = {"Chart.yaml": declare(), **files}
+        with pytest.raises(ToolError, match=f"^{path}{message}"):
+            pack_chart(outer, BuildInfo())
+        (finding,) = (each for each in check_fields(CheckInput(files=outer)))
+        assert finding.message.startswith(path + message)
+
+
+def test_values_of_one_document_are_fine() -> None:
+    for values in (b"---\na: 1\n", b"a: 1\n---\n---\n", b"a: |\n  ---\n", b"a: [\n", b""):
+        pack_chart({"Chart.yaml": declare(), "values.yaml": values}, BuildInfo())

@@ -8,11 +8,11 @@ from typing import Any
 
 from trainchart.archive.chart_file import CHART_FILE, REQUIREMENTS_FILE, find_overriding_keys
 from trainchart.archive.read import is_safe_name
-from trainchart.archive.subcharts import require_distinct_subcharts
+from trainchart.archive.subcharts import require_unambiguous
 from trainchart.chart_version import is_chart_version
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
-from trainchart.check.sources import read_source
+from trainchart.check.sources import VALUES_FILE, read_source
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import YamlError, find_keys, parse_mapping
 
@@ -78,7 +78,8 @@ def check_fields(given: CheckInput) -> Iterator[Finding]:
 
 def _find_unclear_subcharts(given: CheckInput) -> Iterator[Finding]:
     try:
-        require_distinct_subcharts(given.files)
+        # Another rule reads the values of the chart itself.
+        require_unambiguous({path: content for path, content in given.files.items() if path != VALUES_FILE})
     except ToolError as error:
         yield Finding(error.message, path="charts", hint=error.hint)
 

@@ -13,6 +13,7 @@ from jsonschema.validators import validator_for
 from referencing.exceptions import Unresolvable
 
 from trainchart.archive.lock import LOCK_FILE
+from trainchart.archive.values_file import describe_extra_documents
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import SCHEMA_FILE, VALUES_FILE, chart_file, read_source
@@ -34,9 +35,8 @@ def check_values_schema(given: CheckInput) -> Iterator[Finding]:
             yield Finding(f"cannot be read: {error.message}", path=VALUES_FILE, line=error.line)
             return
         documents = ()
-    if any(document is not None for document in documents[1:]):
-        what = f"holds {len(documents)} YAML documents: helm 3 reads only the first of them, helm 4 all"
-        yield Finding(what, path=VALUES_FILE)
+    if problem := describe_extra_documents(documents):
+        yield Finding(problem, path=VALUES_FILE)
         return
     if SCHEMA_FILE not in given.files:
         yield Finding("the chart has no schema for its values", path=SCHEMA_FILE, severity=Severity.warning)
