@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -207,6 +208,28 @@ def test_an_index_that_names_an_address_without_a_host(place: str) -> None:
     with pytest.raises(PublishError, match=f"cannot read {place} of {base}/charts: the address must name a host"):
         store.read(place)
     assert asked == []
+
+
+@pytest.mark.parametrize(
+    "place", ["a.tgz?v=1", "a.tgz?", "x//a.tgz", "//r.example.com/a.tgz", "https://r.example.com/x/../a.tgz"]
+)
+def test_an_index_address_that_helm_reads_differently(place: str) -> None:
+    store = WebDavStore(parse_location("https://r.example.com/charts"), client(lambda request: reply(200)))
+    with pytest.raises(PublishError, match=re.escape(f"cannot read {place} of") + ".*helm may read another file"):
+        store.read(place)
+
+
+@pytest.mark.parametrize(
+    ("place", "asked"),
+    [
+        ("../a;b='(!$)'.tgz", "https://r.example.com/a;b='(!$)'.tgz"),
+        ("https://r.example.com/x//a.tgz?v=1", "https://r.example.com/x//a.tgz?v=1"),
+        ("a b.tgz", "https://r.example.com/charts/a%20b.tgz"),
+    ],
+)
+def test_an_index_address_is_sent_as_helm_sends_it(place: str, asked: str) -> None:
+    answer = client(lambda request: reply(200, body=str(request.url)))
+    assert WebDavStore(parse_location("https://r.example.com/charts"), answer).read(place) == asked.encode()
 
 
 def test_an_error_names_the_server_that_did_not_answer() -> None:

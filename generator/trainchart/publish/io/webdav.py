@@ -18,6 +18,9 @@ LOCK_SECONDS = 120
 _WAIT_SECONDS = 150.0
 _PAUSE_SECONDS = 0.5
 _LOCKED = 423
+_WHOLE_ADDRESS = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
+_SENT_AS_WRITTEN = "/:?&=%+@~,;!$'()*"
+"""Other characters of an address are escaped, as Helm does it."""
 _NO_LOCKS = (400, 403, 404, 405, 501)
 _LOCK_BODY = (
     b'<?xml version="1.0" encoding="utf-8"?>\n<D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope>'
@@ -35,8 +38,9 @@ class WebDavStore:
 
     def read(self, reference: str) -> bytes | None:
         what = f"read {reference} of {self.url}"
+        _require_same_as_helm(reference, what)
         try:
-            url = urljoin(self._base, quote(reference, safe="/:?&=%+@~,"))
+            url = urljoin(self._base, quote(reference, safe=_SENT_AS_WRITTEN))
             # Helm fails there; urljoin fills in the host of the index.
             url = "" if urlsplit(reference).scheme and not urlsplit(reference).hostname else url
         except ValueError:  # Half a character, which JSON can write, or a host that cannot be.
@@ -110,3 +114,17 @@ class WebDavStore:
     def _ask_lock(self, method: str, headers: dict[str, str], body: bytes | None) -> Answer:
         url = urljoin(self._base, LOCK_FILE)
         return self._client.send(method, url, what=f"lock {self.url}", headers=headers, body=body)
+
+
+def _require_same_as_helm(reference: str, what: str) -> None:
+    """Raise PublishError for an address of an index by which Helm asks for something else than we would."""
+    path, mark, _ = reference.partition("?")
+    if _WHOLE_ADDRESS.match(reference):
+        is_changed = bool({".", ".."} & {*path.split("/")})  # not by Helm
+    else:
+        is_changed = bool(mark) or "//" in path  # Helm drops the query, and keeps both slashes
+    if is_changed:
+        raise PublishError(
+            f"cannot {what}: helm may read another file by that address",
+            hint="correct the address in the index: write it without ?, // and ..",
+        )
