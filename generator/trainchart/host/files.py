@@ -13,11 +13,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from trainchart.errors import ToolError
-from trainchart.host.trees import remove_tree, walk
+from trainchart.host.trees import open_inside, remove_tree, walk
 from trainchart_runtime.io.files import SpecialFileError, open_regular
 
 READ_LIMIT = 64 * 1024 * 1024
@@ -44,6 +45,7 @@ _HINTS = {
     errno.ENOTDIR: "a part of that path is a file, not a folder",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.ELOOP: "the path is a loop of symbolic links",
+    errno.ESTALE: "something else changes that folder; try again",
 }
 
 
@@ -52,7 +54,7 @@ def refuse_pipe(path: Path) -> None:
     if is_given_open(path):
         return
     if path.is_fifo() or path.is_socket() or path.is_char_device() or path.is_block_device():
-        raise _special_error(SpecialFileError(path))
+        raise _special_error(path, SpecialFileError(path))
 
 
 def is_given_open(path: Path) -> bool:
@@ -60,17 +62,21 @@ def is_given_open(path: Path) -> bool:
     return str(path.absolute()).startswith(_OPEN_FILES) or str(path) == os.devnull
 
 
-def _special_error(error: SpecialFileError) -> ToolError:
-    return ToolError(f"{error.filename} is {error.strerror}", hint="to read from a pipe, give - or <(command)")
+def _special_error(path: Path, error: SpecialFileError) -> ToolError:
+    return ToolError(f"{path} is {error.strerror}", hint="to read from a pipe, give - or <(command)")
 
 
 def read_bytes(path: Path, *, limit: int = READ_LIMIT, follow_links: bool = True) -> bytes:
     """Return the content of the file at `path`; ToolError where there is none, or more than `limit` bytes."""
+    return _read(path, partial(_open, path, follow_links=follow_links), limit)
+
+
+def _read(path: Path, open_file: Callable[[], BinaryIO], limit: int) -> bytes:
     try:
-        with _open(path, follow_links=follow_links) as stream:
+        with open_file() as stream:
             content = stream.read(limit + 1)
     except SpecialFileError as error:
-        raise _special_error(error) from error
+        raise _special_error(path, error) from error
     except IsADirectoryError as error:
         raise ToolError(f"{path} is a folder, expected a file") from error
     except OSError as error:
@@ -88,6 +94,10 @@ def _open(path: Path, *, follow_links: bool) -> BinaryIO:
     if follow_links:
         refuse_pipe(path)  # to open a device may already change something
     return os.fdopen(open_regular(path, follow_links=follow_links), "rb")
+
+
+def _open_inside(folder: Path, path: Path) -> BinaryIO:
+    return os.fdopen(open_inside(folder, path), "rb")
 
 
 def read_text(path: Path, *, limit: int = READ_LIMIT, follow_links: bool = True) -> str:
@@ -109,7 +119,7 @@ def read_tree(folder: Path, *, limit: int = READ_LIMIT) -> dict[str, bytes]:
     if not folder.is_dir():
         raise ToolError(f"{folder} is not a folder", hint=_HINTS[errno.ENOENT])
     files: dict[str, bytes] = {}
-    remaining, entries = limit, 0
+    root, remaining, entries = folder.resolve(), limit, 0
     for parent, folders, names in walk(folder, on_error=_raise_walk_error, follow_links=True):
         folders.sort()
         for path in (Path(parent, name) for name in (*folders, *names)):
@@ -118,15 +128,16 @@ def read_tree(folder: Path, *, limit: int = READ_LIMIT) -> dict[str, bytes]:
         entries += len(folders) + len(names)
         if entries > TREE_LIMIT:
             raise ToolError(f"{folder} holds more than {TREE_LIMIT} files", hint="is this the folder you mean?")
+        here = Path(parent).resolve()
         for name in sorted(names):
             path = Path(parent, name)
             if not path.is_file():
                 raise ToolError(f"{path} is neither a file nor a folder", hint="remove it")
-            # What has become a link since it was looked at is not followed.
-            target = path.resolve() if path.is_symlink() else path
-            if target != path and not target.is_relative_to(folder.resolve()):
-                raise ToolError(f"{path} has become a link that leads outside {folder}", hint="try again")
-            content = read_bytes(target, limit=remaining, follow_links=False)
+            # What has become a link since it was looked at is not followed, nor is a folder on the way.
+            target = path.resolve() if path.is_symlink() else here / name
+            if not target.is_relative_to(root):
+                raise ToolError(f"{path} now leads outside {folder} by a link", hint="try again")
+            content = _read(path, partial(_open_inside, root, target), remaining)
             remaining -= len(content)
             files[path.relative_to(folder).as_posix()] = content
     return dict(sorted(files.items()))

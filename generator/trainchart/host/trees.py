@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from trainchart_runtime.io.files import SpecialFileError
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -26,6 +29,31 @@ def walk(
         yield parent, folders, names
         paths = [f"{parent.rstrip('/')}/{name}" for name in reversed(folders)]
         waiting += [path for path in paths if follow_links or not os.path.islink(path)]  # noqa: PTH114  # takes any name
+
+
+def open_inside(folder: Path, path: Path) -> int:
+    """Open the regular file `path` below `folder`; neither path has a link in it.
+
+    Raises OSError, also where a part of the path below `folder` has become a link since: of the kind ESTALE.
+    """
+    *parents, name = path.relative_to(folder).parts
+    place = os.open(folder, _FOLDER)
+    try:
+        for parent in parents:
+            above, place = place, os.open(parent, _FOLDER, dir_fd=place)
+            os.close(above)
+        # A pipe that nothing writes to does not keep us waiting.
+        handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise OSError(errno.ESTALE, "a part of the path has become something else", str(path)) from error
+        raise
+    finally:
+        os.close(place)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise SpecialFileError(path)
+    return handle
 
 
 def list_parents(path: str) -> Iterator[str]:

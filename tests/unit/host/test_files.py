@@ -342,13 +342,38 @@ def test_a_file_that_is_swapped_while_a_tree_is_read_is_refused(
     folder.mkdir()
     secret.write_text("secret")
     path.write_text("good")
-    read = files.read_bytes
+    open_inside = files.open_inside
 
-    def swap_first(target: Path, **options: bool | int) -> bytes:
+    def swap_first(root: Path, target: Path) -> int:
         path.unlink()
         path.symlink_to(secret) if kind == "link" else os.mkfifo(path)
-        return read(target, **options)  # type: ignore[arg-type]
+        return open_inside(root, target)
 
-    monkeypatch.setattr(files, "read_bytes", swap_first)
-    with pytest.raises(ToolError):
+    monkeypatch.setattr(files, "open_inside", swap_first)
+    problem = ": a part of the path has become something else" if kind == "link" else " is neither a file nor a folder"
+    with pytest.raises(ToolError, match=f"{path}{problem}"):
+        read_tree(folder)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_folder_swapped_while_a_tree_is_read_is_refused(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, elsewhere = tmp_path / "chart", tmp_path / "elsewhere"
+    for place, text in ((folder / "files" / "below", "good"), (elsewhere / "below", "secret")):
+        place.mkdir(parents=True)
+        (place / "key").write_text(text)
+
+    def swap() -> None:
+        if not (folder / "files").is_symlink():
+            (folder / "files").rename(tmp_path / "moved")
+            (folder / "files").symlink_to(elsewhere)
+
+    # Before a file of the folder is looked at, or after that, when it is read.
+    look, open_file = Path.is_file, os.open
+    if moment == "before":
+        monkeypatch.setattr(Path, "is_file", lambda self: (swap(), look(self))[1])
+    else:
+        monkeypatch.setattr(os, "open", lambda *given, **options: (swap(), open_file(*given, **options))[1])
+    with pytest.raises(ToolError, match=r"below/key(: a part of the path has BROKEN leads outside)"):
         read_tree(folder)

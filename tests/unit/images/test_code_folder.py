@@ -267,3 +267,21 @@ def test_code_that_is_swapped_while_it_is_read_is_refused(
     monkeypatch.setattr(Path, "is_file", lambda self: True)
     with pytest.raises(ToolError):
         read_code(folder, read_ignore_rules(folder))
+
+
+def test_a_folder_of_code_that_is_swapped_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, elsewhere = tmp_path / "code", tmp_path / "elsewhere"
+    for place, text in ((folder / "package", "good"), (elsewhere, "secret")):
+        place.mkdir(parents=True)
+        (place / "train.py").write_text(text)
+    open_file = os.open
+
+    def swap_first(*given: Any, **options: Any) -> int:
+        if not (folder / "package").is_symlink():
+            (folder / "package").rename(tmp_path / "moved")
+            (folder / "package").symlink_to(elsewhere)
+        return open_file(*given, **options)
+
+    monkeypatch.setattr(os, "open", swap_first)
+    with pytest.raises(ToolError, match="a part of the path has become something else"):
+        read_code(folder, read_ignore_rules(folder))

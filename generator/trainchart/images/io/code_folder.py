@@ -13,11 +13,10 @@ from trainchart.archive.lock import LOCK_FILE
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, ToolError
 from trainchart.host.files import TREE_LIMIT, find_target
-from trainchart.host.trees import walk
+from trainchart.host.trees import open_inside, walk
 from trainchart.images.ignore import IGNORE_FILE, IgnoreRules, parse_ignore_rules
 from trainchart.images.inputs import ContextFile
 from trainchart.images.requirements import REQUIREMENTS_FILE
-from trainchart_runtime.io.files import open_regular
 
 LIMIT = 256 * 1024 * 1024
 """Bytes of code; more is data that was not meant to be in the image."""
@@ -107,7 +106,7 @@ def _read_inside(path: Path, root: Path, limit: int) -> bytes | None:
     target = path.resolve()
     if not target.is_relative_to(root):
         raise OSError(errno.ELOOP, "it has become a link that leads out of the folder", str(path))
-    with os.fdopen(open_regular(target), "rb") as stream:
+    with os.fdopen(open_inside(root, target), "rb") as stream:
         # Checked before it is read: a sparse file may state more than the memory holds.
         return stream.read() if os.fstat(stream.fileno()).st_size <= limit else None
 
