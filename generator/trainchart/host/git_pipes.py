@@ -22,6 +22,8 @@ _ALTERNATES = 100
 """Other folders of objects that are searched."""
 _PARTS = ("info", "refs", "reftable", "objects/info", "objects/pack", "objects")
 """Folders of a git directory that are read with all below them, large ones last."""
+_REFERENCES = ("refs", "reftable")
+"""Those of a repository within the work tree: git reads what its HEAD stands for."""
 _NAMES = (".gitignore", ".gitattributes", ".gitmodules")
 """What git reads from the folders of a work tree."""
 
@@ -41,10 +43,7 @@ def find_git_directory(work_tree: Path) -> tuple[Path, Path]:
 
 def refuse_git_pipes(work_tree: Path, folder: Path, *directories: Path) -> None:
     """Raise ToolError for a pipe or a device that git would read to tell what has changed in `folder`."""
-    for place in dict.fromkeys(directories):
-        _refuse_below(place, deep=False)
-        for part in _PARTS:
-            _refuse_below(place / part, deep=True)
+    _refuse_in_directories(directories, _PARTS)
     for path in _list_settings(work_tree, folder):
         _refuse_special(path)
     _refuse_in_alternates(directories[-1] / "objects")
@@ -79,7 +78,16 @@ def _refuse_in_alternates(objects: Path) -> None:
                 found.append(borrowed)
 
 
-def _refuse_below(folder: Path, *, deep: bool) -> None:
+def _refuse_in_directories(directories: tuple[Path, ...], parts: tuple[str, ...]) -> int:
+    """Raise ToolError for a pipe in git directories; else return how many files and folders were looked at."""
+    seen = 0
+    for place in dict.fromkeys(directories):
+        seen += _refuse_below(place, deep=False)
+        seen += sum(_refuse_below(place / part, deep=True) for part in parts)
+    return seen
+
+
+def _refuse_below(folder: Path, *, deep: bool) -> int:
     waiting = [os.fspath(folder)]
     seen = 0
     while waiting and seen < TREE_LIMIT:
@@ -95,17 +103,23 @@ def _refuse_below(folder: Path, *, deep: bool) -> None:
                     _refuse_special(entry.path)
                 with suppress(OSError):
                     waiting += [entry.path] if deep and entry.is_dir() else []
+    return seen
 
 
 def _list_settings(work_tree: Path, folder: Path) -> Iterator[str]:
-    """Yield the paths of what git may read beside the files of `folder`, in the folders above and below it."""
+    """Yield the paths of what git may read beside the files of `folder`, in the folders above and below it.
+
+    Raises ToolError for a pipe or a device in the git directory of a repository within the work tree.
+    """
     for above in (folder, *folder.parents):
         if above.is_relative_to(work_tree):
             yield from (str(above / name) for name in _NAMES)
     seen = 0
     for parent, folders, names in walk(folder):
-        if ".git" in folders:
-            folders.remove(".git")
+        if ".git" in folders or ".git" in names:
+            if parent != str(work_tree):
+                seen += _refuse_in_directories(find_git_directory(Path(parent)), _REFERENCES)
+            folders[:] = [name for name in folders if name != ".git"]
         seen += len(folders) + len(names)
         yield from (f"{parent}/{name}" for name in _NAMES if name in names)
         if seen > TREE_LIMIT:

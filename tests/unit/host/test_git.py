@@ -349,6 +349,37 @@ def test_pipes_in_place_of_files_that_git_reads_are_refused(name: str, tmp_path:
     assert time.monotonic() - began < 3
 
 
+@pytest.mark.parametrize("name", [".git", ".git/HEAD", ".git/config", ".git/refs/heads/main", "../sub.git/HEAD"])
+def test_pipes_in_a_repository_within_the_folder_are_refused(name: str, tmp_path: Path) -> None:
+    chart, sub = tmp_path / "chart", tmp_path / "chart" / "sub"
+    sub.mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("a")
+    make_repository(chart)
+    git(sub, "init", "-qb", "main")
+    (sub / "x").write_text("x")
+    if name.startswith(".."):
+        (sub / ".git").rename(chart / "sub.git")
+        (sub / ".git").write_text("gitdir: ../sub.git\n")
+    remove_tree(sub / name)
+    os.mkfifo(sub / name)
+    began = time.monotonic()
+    with pytest.raises(ToolError, match="is neither a file nor a folder"):
+        read_commit(chart)
+    assert time.monotonic() - began < 5
+
+
+def test_repositories_within_the_folder_are_fine(tmp_path: Path) -> None:
+    chart, sub = tmp_path / "chart", tmp_path / "chart" / "sub"
+    sub.mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("a")
+    make_repository(chart)
+    (sub / "x").write_text("x")
+    make_repository(sub)
+    found = read_commit(chart)
+    assert found is not None
+    assert found.is_dirty
+
+
 def test_pipes_of_a_worktree_and_behind_links_are_refused(tmp_path: Path) -> None:
     first, second, pipe = tmp_path / "first", tmp_path / "second", tmp_path / "pipe"
     first.mkdir()
