@@ -352,3 +352,10 @@ def test_waivers_of_the_authors_are_no_drift_and_go_along(project: Path) -> None
     assert "nothing" in run(project, "diff", "digits", "--against", chart).stdout
     assert release(project)["isNew"]
     assert ".trainchart-check.yaml" in published(project, "0.1.0")
+    secret = project.parent / "secret"
+    secret.write_bytes((chart / ".trainchart-check.yaml").read_bytes())
+    (chart / ".trainchart-check.yaml").unlink()
+    (chart / ".trainchart-check.yaml").symlink_to(secret)
+    refused = run(project, "release", "digits", "--to", "other", "--skip-image-check")
+    assert refused.returncode == 7
+    assert "charts/digits/.trainchart-check.yaml is a link to" in refused.stderr

@@ -143,6 +143,16 @@ def read_tree(folder: Path, *, limit: int = READ_LIMIT) -> dict[str, bytes]:
     return dict(sorted(files.items()))
 
 
+def read_inside(path: Path, folder: Path, *, limit: int = READ_LIMIT) -> bytes:
+    """Return the content of a file of `folder`, as read_bytes does. Raises ToolError, also for a link out of it."""
+    root, target = (Path(os.path.realpath(each)) for each in (folder, path))
+    if not target.is_relative_to(root):
+        raise ToolError(
+            f"{path} is a link to {find_target(path)}, outside {folder}", hint="copy what it leads to in its place"
+        )
+    return _read(path, partial(_open_inside, root, target), limit)
+
+
 def _require_link_inside(link: Path, folder: Path) -> None:
     """Raise ToolError where a link leads out of `folder`, or into a folder that it is in."""
     try:

@@ -50,10 +50,13 @@ def open_inside(folder: Path, path: Path) -> int:
         raise
     finally:
         os.close(place)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise SpecialFileError(path)
-    return handle
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return handle
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise SpecialFileError(path)
 
 
 def list_parents(path: str) -> Iterator[str]:

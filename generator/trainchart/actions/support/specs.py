@@ -12,7 +12,7 @@ from trainchart.actions.support.models import CHART_KIND, SPEC_LIMIT, LocatedMod
 from trainchart.actions.support.packs import read_packs
 from trainchart.actions.support.project import project_of
 from trainchart.archive.lock import WAIVER_FILE
-from trainchart.host.files import read_bytes, read_text
+from trainchart.host.files import read_inside, read_text
 from trainchart.packs.pack import Pack
 from trainchart.render.chart import RenderedChart
 from trainchart.spec.document import parse_document
@@ -66,4 +66,6 @@ def render_with_waivers(located: LocatedSpec) -> RenderedChart:
     """Return all files of the chart of a spec, and the waivers that its authors have put into its folder."""
     chart = render_spec(located)
     waivers = project_of(located.spec).charts / chart.name / WAIVER_FILE
-    return replace(chart, files={**chart.files, WAIVER_FILE: read_bytes(waivers)}) if waivers.is_file() else chart
+    if not waivers.is_file():
+        return chart
+    return replace(chart, files={**chart.files, WAIVER_FILE: read_inside(waivers, waivers.parent)})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -12,7 +11,7 @@ from trainchart.archive.chart_file import CHART_FILE
 from trainchart.archive.lock import LOCK_FILE
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, ToolError
-from trainchart.host.files import TREE_LIMIT, find_target
+from trainchart.host.files import TREE_LIMIT, find_target, read_inside
 from trainchart.host.trees import open_inside, walk
 from trainchart.images.ignore import IGNORE_FILE, IgnoreRules, parse_ignore_rules
 from trainchart.images.inputs import ContextFile
@@ -29,18 +28,11 @@ _RULES_LIMIT = 256 * 1024
 def read_ignore_rules(folder: Path) -> IgnoreRules:
     """Return the rules of a folder's .dockerignore, or the built-in ones alone. Raises ToolError."""
     path = folder / IGNORE_FILE
+    if not os.path.lexists(path):
+        return parse_ignore_rules("")
+    content = read_inside(path, folder, limit=_RULES_LIMIT)
     try:
-        if not os.path.lexists(path):
-            return parse_ignore_rules("")
-        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
-            raise ToolError(f"{path} is not a file", hint="write the patterns into a plain file of that name")
-        with path.open("rb") as stream:
-            content = stream.read(_RULES_LIMIT + 1)
-        if len(content) > _RULES_LIMIT:
-            raise ToolError(f"{path} is larger than {_RULES_LIMIT // 1024} KiB", hint="list folders instead of files")
         return parse_ignore_rules(content.decode())
-    except OSError as error:
-        raise ToolError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ToolError(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from error
 
