@@ -433,6 +433,8 @@ def test_specs_beside_manifests_are_not_checked_as_such(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert done.returncode == 7
     assert "holds the spec of a model, not manifests" in done.stderr
+    (tmp_path / "models" / "hello.yaml").write_text("apiVersion: trainchart/v1\nkind: Model\nname: hi;id\n")
+    assert "trainchart generate 'hi;id', then trainchart check 'charts/hi;id'" in " ".join(run(tmp_path).stderr.split())
     (tmp_path / "map.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
     assert "manifests checked: 0 errors" in run(tmp_path).stderr
 

@@ -186,7 +186,9 @@ def _refuse_used(folder: Path, run: Path | None, keep: int) -> None:
     own: set[str] = set()
     if run is not None:
         if is_running(run.parent, run.name):
-            raise ToolError(f"{run.name} is running", hint=f"wait until it ends, or: trainchart stop {run.name}")
+            raise ToolError(
+                f"{run.name} is running", hint=f"wait until it ends, or: trainchart stop {shlex.quote(run.name)}"
+            )
         # The project may come from elsewhere: its record may name any folder, and its links may lead anywhere.
         runs = run.absolute().parent
         is_of_project = runs.parts[-2:] == _RUNS_OF_PROJECT

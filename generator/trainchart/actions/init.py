@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -90,7 +91,7 @@ def init_model(request: InitRequest) -> NewFiles:
     if project.folder != Path():
         notes.append(f"this is part of the project {project.folder.resolve()}")
     if schema.is_file() and read_text(schema) != schema_text:
-        notes.append(f"{schema} is from another version; to update it: trainchart schema > {schema}")
+        notes.append(f"{schema} is from another version; to update it: trainchart schema > {shlex.quote(str(schema))}")
     elif not schema.is_file():
         files[schema] = schema_text.encode()
     # The spec comes last: what names the model is there only when all of it is.

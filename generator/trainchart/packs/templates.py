@@ -6,6 +6,7 @@ What they say is read where they are rendered (render/layers.py).
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -58,7 +59,7 @@ def parse_templates(files: Mapping[str, bytes], title: str, place: str, path: st
     }
     if not templates and not bases:
         return None
-    accept = "" if path.endswith(".tgz") else f"trainchart pack accept {path}"
+    accept = "" if path.endswith(".tgz") else f"trainchart pack accept {shlex.quote(path)}"
     return PackTemplates(title, place, accept, tuple(sorted(templates.items())), tuple(sorted(bases.items())))
 
 

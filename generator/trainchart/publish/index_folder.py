@@ -5,6 +5,7 @@ The archive comes first and the index last, by which a version is published. Bot
 
 from __future__ import annotations
 
+import shlex
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -164,7 +165,7 @@ class IndexRepository:
                 more = f" and {len(archives) - 1} more" if len(archives) > 1 else ""
                 raise PublishError(
                     f"{self.url} has no {INDEX_FILE}, so clients cannot find {archives[0]}{more} there",
-                    hint=f"restore the index, or create one from the archives: helm repo index {self.url}",
+                    hint=f"restore the index, or create one from the archives: helm repo index {shlex.quote(self.url)}",
                 )
             return ""
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +48,10 @@ def read_step(folder: str, record: Mapping[str, Any]) -> int | None:
 def choose_export(exports: Sequence[Export], step: int | None, run: str, *, goes_on: bool) -> Export:
     """Return the newest export of a run, or that of a step. Raises ToolError where there is none."""
     if not exports:
-        hint = f"wait until it ends: trainchart wait {run}" if goes_on else f"see how it ended: trainchart status {run}"
+        name = shlex.quote(run)
+        hint = (
+            f"wait until it ends: trainchart wait {name}" if goes_on else f"see how it ended: trainchart status {name}"
+        )
         raise ToolError(f"the run {run} has exported no model{' yet' if goes_on else ''}", hint=hint)
     newest_first = sorted(exports, key=lambda export: (export.written_at, export.folder), reverse=True)
     found = next((export for export in newest_first if step in (None, export.step)), None)

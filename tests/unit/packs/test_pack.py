@@ -6,6 +6,7 @@ import pytest
 
 from trainchart.errors import SpecError
 from trainchart.packs.pack import Pack, parse_pack
+from trainchart.packs.templates import parse_templates
 
 PACK = "apiVersion: trainchart/v1\nkind: Pack\nname: acme\nversion: 1.2.0\ndescription: House rules.\n"
 DEFAULTS = 'volumes:\n  "*": {storageClass: cephfs}\n'
@@ -107,3 +108,9 @@ def test_names_that_no_archive_holds_are_refused(name: str) -> None:
     with pytest.raises(SpecError) as error:
         parse(**{name: ""})
     assert [problem.message for problem in error.value.problems] == [f"the name {name!r} is not safe"]
+
+
+def test_a_hint_quotes_the_folder_of_a_pack() -> None:
+    templates = parse_templates({"templates/x.yaml": b"a: 1\n"}, "acme 1.2.0", "packs/a;id", "packs/a;id")
+    assert templates is not None
+    assert templates.accept == "trainchart pack accept 'packs/a;id'"

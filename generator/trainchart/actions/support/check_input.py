@@ -70,10 +70,10 @@ def _parse(path: Path, files: dict[str, bytes]) -> CheckInput:
     for manifest in manifests:
         if str(manifest.document.get("apiVersion")).startswith("trainchart/"):
             name = manifest.document.get("name") or "NAME"
-            model = name_model(path) if path.is_file() else name
+            model = name_model(path) if path.is_file() else shlex.quote(str(name))
             raise ToolError(
                 f"{path} holds the spec of a model, not manifests",
-                hint=f"trainchart generate {model}, then trainchart check charts/{name}",
+                hint=f"trainchart generate {model}, then trainchart check {shlex.quote(f'charts/{name}')}",
             )
     rendering = Rendering(release="", namespace="default", manifests=manifests, texts=objects)
     return CheckInput(files=files, cases=(Case("", rendering),))

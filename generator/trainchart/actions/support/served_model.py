@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shlex
 import stat
 import subprocess
 import sys
@@ -125,10 +126,11 @@ def _explain_absent(name: str, error: ToolError) -> ToolError:
     """Return the error with a better hint where `name` is that of a model or of a chart."""
     if name and (find_project().charts / name).is_dir() and _read_family(find_project().charts / name) == FAMILY:
         chart = os.path.relpath(find_project().charts / name)
-        return ToolError(error.message, hint=f"serve the chart: trainchart serve {chart}")
+        return ToolError(error.message, hint=f"serve the chart: trainchart serve {shlex.quote(chart)}")
     if name in (spec.stem for spec in list_specs()):
         return ToolError(
-            error.message, hint=f"{name} is a model: train it with trainchart run {name}, then serve that run"
+            error.message,
+            hint=f"{name} is a model: train it with trainchart run {shlex.quote(name)}, then serve that run",
         )
     return error
 
@@ -198,7 +200,7 @@ def _read_family(chart: Path) -> str:
 
 def _find_source(request: ServeRequest, server: ChartServer) -> str:
     """Return where the model of a chart is on this machine. Raises ToolError where it is not."""
-    hint = f"name a copy of the export: trainchart serve {request.target} --model FOLDER"
+    hint = f"name a copy of the export: trainchart serve {shlex.quote(str(request.target))} --model FOLDER"
     if request.model is not None:
         if not (request.model / MARK).is_file():
             raise ToolError(f"--model: {request.model} is not an export: it has no {MARK}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,7 +71,8 @@ def _no_model(target: str, spec: Path) -> ToolError:
             f"did you mean {near}?" if near else known or f"{NO_PROJECT}; or name a chart folder, a .tgz or a spec file"
         )
         return ToolError(f"there is no model, chart or archive {target!r}", hint=hint)
-    make = f"make one: trainchart init {target}, or trainchart init {target} --from-script {target}/SCRIPT.py"
+    name, script = shlex.quote(target), shlex.quote(f"{target}/SCRIPT.py")
+    make = f"make one: trainchart init {name}, or trainchart init {name} --from-script {script}"
     return ToolError(
         f"there is no model {target}, and the folder {target} is not a chart",
         hint=f"{known}; {make}" if known else make,

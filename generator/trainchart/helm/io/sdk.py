@@ -11,6 +11,7 @@ import functools
 import gzip
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -284,5 +285,5 @@ def _require_installable(loaded: helm_python.Chart, label: str, chart: Path) -> 
     if missing:
         raise RenderError(
             f"chart {label} lacks subcharts that its Chart.yaml names: {', '.join(missing)}",
-            hint=f"run: helm dependency build {chart}",
+            hint=f"run: helm dependency build {shlex.quote(str(chart))}",
         )
