@@ -13,7 +13,7 @@ from trainchart.archive.lock import Lock, Source, dump_lock
 from trainchart.archive.provenance import read_clear_text
 from trainchart.check.finding import CheckInput
 from trainchart.check.probes import large_numbers, next_version
-from trainchart.check.randomness import makes_random
+from trainchart.check.randomness import find_random_calls, makes_random
 from trainchart.check.registry import find_rules
 from trainchart.check.runner import run_checks
 from trainchart.cluster.running_logs import describe_short_data
@@ -35,6 +35,11 @@ from trainchart_runtime.contract import LAUNCHER_PREFIX
 LENGTH = 600_000
 SHARED = ", ".join(f"{number}_pw: *a" for number in range(20_000))
 MARK = "# trainchart: ignore[keys-unique] x\n"
+ENTRIES = f"a: [{'1, ' * 1_500_000}1]\n"
+INCLUDES = "".join(
+    f'{{{{ define "{a}" }}}}{{{{ include "{a + 1}" . }}}}{{{{ include "{a + 2}" . }}}}{{{{ end }}}}'
+    for a in range(2000)
+)
 COLONS = "a:" * (LENGTH // 2)
 
 
@@ -88,8 +93,13 @@ def say(text: str) -> None:
         (lambda text: makes_random(make_chart(text)), f"{{{{ {repeat(chr(92) + chr(34))} }}}}"),
         (lambda text: makes_random(make_chart(text)), "{{now}}\n" * 200_000),
         (lambda text: makes_random(make_chart(text)), repeat("{{/*")),
+        (
+            lambda text: [call.is_guarded for call in find_random_calls(make_chart(text))],
+            f'{INCLUDES}{{{{ define "2000" }}}}{{{{ now }}}}{{{{ end }}}}',
+        ),
         (accept, MARK * 160_000),
         (lambda text: accept(text, "a: 1\n" * 10_000), MARK * 10_000),
+        (lambda text: accept("", text), f"{MARK}{ENTRIES}"),
         (accept, repeat("# trainchart: ignore[")),
         (accept, f"{MARK[:-1]}{repeat(' ')}y"),
         (lambda text: mask_command([text]), repeat("a")),
@@ -142,8 +152,10 @@ def say(text: str) -> None:
             "random-escapes",
             "random-lines",
             "comment",
+            "random-includes",
             "waivers",
             "waivers-findings",
+            "waivers-large",
             "waivers-open",
             "waivers-reason",
             "mask",

@@ -10,8 +10,9 @@ from __future__ import annotations
 import functools
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from trainchart.check.finding import CheckInput
 from trainchart.check.sources import NOTES_FILE, VALUES_FILE, chart_templates, every_template, without_comments
@@ -59,15 +60,22 @@ class _Part:
     """Whether it uses what `lookup` found."""
     included: frozenset[str]
     calls: tuple[tuple[str, int], ...]
+    is_guarded: bool = False
+    """Whether it, or everything that includes it, uses what `lookup` found."""
+    reaches_calls: bool = False
+    reaches_unguarded_calls: bool = False
+
+
+_Edges = dict[str | _Part, Iterable[str | _Part]]
+"""From parts to the names that they include, and from names to the parts that have them; or the other way round."""
 
 
 def find_random_calls(given: CheckInput) -> Iterator[RandomCall]:
     """Yield every such call in the chart's templates, subcharts and notes left out."""
-    parts = _parts(tuple(every_template(given)))
-    for part in parts:
+    for part in _parts(tuple(every_template(given))):
         if part.path.startswith("templates/"):
             for function, line in part.calls:
-                yield RandomCall(function, part.path, line, _is_guarded(part, parts))
+                yield RandomCall(function, part.path, line, part.is_guarded)
 
 
 def makes_random(given: CheckInput) -> bool:
@@ -79,8 +87,7 @@ def is_random_behind_lookup(given: CheckInput, manifest: Manifest) -> bool:
     """Tell whether an object may differ at every rendering because `lookup` finds nothing."""
     parts = _parts(tuple(every_template(given)))
     own = [part for part in parts if part.path == manifest.source and (not part.kinds or manifest.kind in part.kinds)]
-    random = [found for part in own for found in _reached(part, parts) if found.calls]
-    return bool(random) and all(_is_guarded(part, parts) for part in random)
+    return any(part.reaches_calls for part in own) and not any(part.reaches_unguarded_calls for part in own)
 
 
 def find_cluster_questions(files: Mapping[str, bytes]) -> Iterator[tuple[str, int]]:
@@ -110,7 +117,47 @@ def find_build_readers(given: CheckInput) -> Iterator[tuple[str, int]]:
 
 @functools.lru_cache(maxsize=4)
 def _parts(templates: tuple[tuple[str, str], ...]) -> tuple[_Part, ...]:
-    return tuple(part for path, text in templates if path != NOTES_FILE for part in _split(path, text))
+    parts = tuple(part for path, text in templates if path != NOTES_FILE for part in _split(path, text))
+    includers = _group((name, part) for part in parts for name in part.included)
+    upwards = includers | {part: [part.name] for part in parts}
+    looking = _follow((part for part in parts if part.looks_up), upwards)
+    others = [part for part in parts if part not in looking]
+    unguarded = _follow((part for part in others if part.name not in includers), _find_included(others))
+    guarded = looking | (_follow(looking, _find_included(parts)) - unguarded)
+    calling = _follow((part for part in parts if part.calls), upwards)
+    calling_unguarded = _follow((part for part in parts if part.calls and part not in guarded), upwards)
+    return tuple(
+        replace(
+            part,
+            is_guarded=part in guarded,
+            reaches_calls=part in calling,
+            reaches_unguarded_calls=part in calling_unguarded,
+        )
+        for part in parts
+    )
+
+
+def _find_included(parts: Sequence[_Part]) -> _Edges:
+    """Return the names that each part includes, and the parts of each name."""
+    return _group((part.name, part) for part in parts) | {part: part.included for part in parts}
+
+
+def _group(pairs: Iterable[tuple[str, _Part]]) -> _Edges:
+    grouped = defaultdict[str | _Part, list[str | _Part]](list)
+    for name, part in pairs:
+        grouped[name].append(part)
+    return dict(grouped)
+
+
+def _follow(nodes: Iterable[str | _Part], edges: _Edges) -> set[str | _Part]:
+    """Return `nodes` and all that edges lead to, directly or through others."""
+    found = set(nodes)
+    waiting = list(found)
+    while waiting:
+        new = set(edges.get(waiting.pop(), ())) - found
+        found |= new
+        waiting += new
+    return found
 
 
 def _split(path: str, text: str) -> Iterator[_Part]:
@@ -151,18 +198,3 @@ def _uses_lookup(actions: list[str], known: set[str]) -> bool:
         # To keep what was found, or to choose between it and something new, is to use it; to only hold it is not.
         is_used |= holds and (assigned is None or _FUNCTION.search(action) is not None)
     return is_used
-
-
-def _reached(part: _Part, parts: tuple[_Part, ...]) -> list[_Part]:
-    """Return `part` and everything that it includes, directly or through others."""
-    found = [part]
-    for known in found:
-        found += [other for other in parts if other.name in known.included and other not in found]
-    return found
-
-
-def _is_guarded(part: _Part, parts: tuple[_Part, ...], open_: frozenset[str] = frozenset()) -> bool:
-    if any(found.looks_up for found in _reached(part, parts)):
-        return True
-    includers = [other for other in parts if part.name in other.included and other.name not in open_]
-    return bool(includers) and all(_is_guarded(other, parts, open_ | {part.name}) for other in includers)

@@ -80,7 +80,11 @@ def parse_waivers(files: Mapping[str, bytes], objects: Iterable[Manifest] = ()) 
     for path, content in files.items():
         # The only file of plain manifests has no path: it is what the user named.
         if b"trainchart:" in content and (path.endswith(_TEXT_FILES) or not path) and path != WAIVER_FILE:
-            waivers += _parse_marks(path, content.decode(errors="replace"), starts.get(path, ()))
+            try:
+                waivers += _parse_marks(path, content.decode(errors="replace"), starts.get(path, ()))
+            except YamlError as error:
+                what = f"its comments are not read, nor the waivers in them: {error.message}"
+                problems.append(Finding(what, path=path, line=error.line, hint=f"list the waivers in {WAIVER_FILE}"))
     if WAIVER_FILE in files:
         found, wrong = _parse_file(files[WAIVER_FILE].decode(errors="replace"))
         waivers += found
@@ -137,15 +141,19 @@ def _has_expired(waiver: Waiver, today: date) -> bool:
 
 
 def _parse_marks(path: str, text: str, starts: Iterable[int]) -> Iterator[Waiver]:
+    """Yield the waivers in a text; of a template those, too, that it only prints. Raises YamlError."""
     # Imported where it is needed: generate names this module's file, and the library behind takes a twentieth second.
     from trainchart.check.yaml_style import find_comment_lines
 
+    lines = text.splitlines()
+    if not any(map(_find_mark, lines)):
+        return
     is_template = path.startswith("templates/")
     starts = sorted(starts)
     separator = 0
     # A text that looks like a comment is none; what a template's comment is, only Helm can tell.
     comments = None if is_template or path.endswith(_PROSE_FILES) else find_comment_lines(text)
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
         separator = number if line.startswith("---") else separator
         mark = _find_mark(line)
         if mark and (comments is None or number in comments):

@@ -63,19 +63,27 @@ def find_rendered_problems(text: str) -> tuple[StyleProblem, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _find(text: str, *, rendered: bool) -> tuple[StyleProblem, ...]:
+    problem = _find_unreadable(text)
+    if problem:
+        return (problem,)
+    problems = linter.run(text, _config(rendered))
+    return tuple(StyleProblem(found.line, found.desc, found.rule) for found in problems if found.rule)
+
+
+def _find_unreadable(text: str) -> StyleProblem | None:
+    """Return why yamllint cannot look at a text, or would take too long."""
     unprintable = find_unprintable(text)
     if unprintable:
         # yamllint raises where it meets one.
-        return (StyleProblem(unprintable, "a character that YAML forbids", "characters"),)
+        return StyleProblem(unprintable, "a character that YAML forbids", "characters")
     deep = find_nested_deep(text, _DEPTH_LIMIT)
     if deep:
-        return (StyleProblem(deep, f"more than {_DEPTH_LIMIT} nested collections", "nesting"),)
+        return StyleProblem(deep, f"more than {_DEPTH_LIMIT} nested collections", "nesting")
     try:
         require_few_nodes([text], limit=_NODE_LIMIT)
     except YamlError as error:
-        return (StyleProblem(1, error.message, "size"),)
-    problems = linter.run(text, _config(rendered))
-    return tuple(StyleProblem(found.line, found.desc, found.rule) for found in problems if found.rule)
+        return StyleProblem(1, error.message, "size")
+    return None
 
 
 @functools.cache
@@ -85,8 +93,12 @@ def _config(rendered: bool) -> YamlLintConfig:
 
 
 def find_comment_lines(text: str) -> frozenset[int]:
-    """Return the lines of YAML that hold a comment, counted from 1; up to the first fault, if there is one."""
-    if find_unprintable(text) or find_nested_deep(text, _DEPTH_LIMIT):
-        return frozenset()
+    """Return the lines of YAML that hold a comment, counted from 1; up to the first fault, if there is one.
+
+    Raises YamlError where the text is too large, nested too deep, or has characters that YAML forbids.
+    """
+    problem = _find_unreadable(text)
+    if problem:
+        raise YamlError(problem.message, problem.line)
     found = parser.token_or_comment_generator(text)
     return frozenset(item.line_no for item in found if isinstance(item, parser.Comment))

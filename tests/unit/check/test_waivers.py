@@ -105,3 +105,24 @@ def test_a_waiver_in_a_file_with_brackets_in_its_name() -> None:
 def test_a_text_that_looks_like_a_waiver_is_none(text: str) -> None:
     assert [found.rule for found in check({"a.yaml": BAD % 1 + text}).findings] == ["names-valid"]
     assert check({"a.yaml": BAD % 1 + text + MARK}).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "why"),
+    [
+        (f"a: [{'1, ' * 100_000}1]\n", 1, "100000"),
+        (f"b: 1\na: {'[' * 101}{']' * 101}\n", 3, "more than 100 nested collections"),
+        ("a: \x07\n", 2, "a character that YAML forbids"),
+    ],
+    ids=["large", "deep", "characters"],
+)
+def test_waivers_that_are_not_read_are_an_error(text: str, line: int, why: str) -> None:
+    rules = find_rules(("keys-unique", "waivers"))
+    marked = CheckInput({"values.yaml": f"# trainchart: ignore[keys-unique] two teams\n{text}".encode()})
+    [found] = (found for found in run_checks(marked, rules).findings if found.rule == "waivers")
+    assert (found.path, found.line, found.severity) == ("values.yaml", line, Severity.error)
+    assert "nor the waivers in them: " in found.message
+    assert why in found.message
+    assert ".trainchart-check.yaml" in found.hint
+    without = CheckInput({"values.yaml": f"# trainchart: two teams\n{text}".encode()})
+    assert not [found for found in run_checks(without, rules).findings if found.rule == "waivers"]
