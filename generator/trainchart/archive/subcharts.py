@@ -19,11 +19,10 @@ _VALUES = "values.yaml"
 _BOM = b"\xef\xbb\xbf"
 """Helm drops it from every file, archives included."""
 _PACKED = re.compile(r"charts/[^/._][^/]*\.tgz")
+_PACKED_BELOW = re.compile(rf"(?:charts/[^/._][^/]*/)*{_PACKED.pattern}")
 _INSIDE = re.compile(r"charts/([^/._][^/]*)/(.+)", re.DOTALL)
-_NESTED_LIMIT = 3
-"""Charts within each other that are unpacked; others stay as they are."""
-_CHECKED_LIMIT = 5
-"""Charts within each other whose names are compared; more are refused."""
+_NESTED_LIMIT = 5
+"""Charts within each other: more are refused where names are compared, and stay packed elsewhere."""
 _SIZE_LIMIT = 64 * 1024 * 1024
 """Bytes that are unpacked of the charts in one folder; those beyond stay packed."""
 _PACKED_LIMIT = 500
@@ -65,7 +64,7 @@ def _open_packed(files: Mapping[str, bytes], mark: str, depth: int, unpacker: Un
     size = 0
     for path, content in files.items():
         try:
-            inner = unpacker.unpack(content) if depth and _PACKED.fullmatch(path) else {}
+            inner = unpacker.unpack(content) if depth and _PACKED_BELOW.fullmatch(path) else {}
         except ToolError:
             inner = {}
         size += sum(map(len, inner.values()))
@@ -86,7 +85,7 @@ def require_unambiguous(files: Mapping[str, bytes]) -> None:
     Raises:
         ToolError: there are such subcharts or values, or some that cannot be read.
     """
-    _require_unambiguous(files, "", _CHECKED_LIMIT, Unpacker())
+    _require_unambiguous(files, "", _NESTED_LIMIT, Unpacker())
 
 
 def _require_unambiguous(files: Mapping[str, bytes], where: str, depth: int, unpacker: Unpacker) -> str:
@@ -99,7 +98,7 @@ def _require_unambiguous(files: Mapping[str, bytes], where: str, depth: int, unp
     for path, each in _list_subcharts(files, where, unpacker):
         if not depth:
             raise ToolError(
-                f"{path}: more than {_CHECKED_LIMIT} charts are nested in each other",
+                f"{path}: more than {_NESTED_LIMIT} charts are nested in each other",
                 hint="move the inner ones into the charts/ of one further out",
             )
         names.append(_require_unambiguous(each, f"{path}/", depth - 1, unpacker))

@@ -29,8 +29,14 @@ def pack(name: str, **files: bytes) -> bytes:
 def test_packed_charts_are_opened_however_deep() -> None:
     inner = pack("inner", id_rsa=KEY)
     files = {"charts/outer.tgz": pack("outer", **{"charts/inner.tgz": inner}), "charts/_x.tgz": inner, "a.tgz": inner}
-    opened = open_packed(files)
+    files["charts/folder/charts/inner.tgz"] = inner
+    deep = inner
+    for _ in range(4):
+        deep = pack("deep", **{"charts/deep.tgz": deep})
+    opened = open_packed({**files, "charts/deep.tgz": deep})
     assert opened["charts/outer/charts/inner/id_rsa"] == KEY
+    assert opened["charts/folder/charts/inner/id_rsa"] == KEY
+    assert opened[f"{'charts/deep/' * 5}id_rsa"] == KEY
     assert {"charts/_x.tgz", "a.tgz"} <= {*opened}
 
 
