@@ -287,7 +287,7 @@ def test_an_umbrella_chart_installs_two_aliased_copies(engine: HelmEngine, tmp_p
     assert not any("off" in name for name in replicas)
 
 
-@pytest.mark.parametrize("letter", ["\x7f", "\x80", "\x85", "\x9f", "\ufffe", "\uffff"], ids=ascii)
+@pytest.mark.parametrize("letter", ["\x7f", "\x80", "\x85", "\x9f", "\u2028", "\u2029", "\ufffe", "\uffff"], ids=ascii)
 @pytest.mark.parametrize("place", ["env", "args", "podAnnotations"])
 def test_what_yaml_cannot_hold_is_refused_and_drops_nothing(engine: HelmEngine, place: str, letter: str) -> None:
     """Helm's toYaml returns nothing for such a text: the whole block would be missing without a word."""
@@ -296,6 +296,28 @@ def test_what_yaml_cannot_hold_is_refused_and_drops_nothing(engine: HelmEngine, 
     with pytest.raises(RenderError) as refusal:
         engine.render(MNIST, release="exp", overrides=overrides)
     assert "does not allow" in told(refusal.value)
+
+
+@pytest.mark.parametrize("letter", ["\u2028", "\u2029"], ids=ascii)
+def test_separators_do_not_make_keys_of_a_text(engine: HelmEngine, letter: str) -> None:
+    """Helm writes them as they are, so what follows would be a line of its own: here, a key of the container."""
+    text = f"x{letter}        lifecycle: {{postStart: {{exec: {{command: [id]}}}}}}\n#"
+    with pytest.raises(RenderError) as refusal:
+        engine.render(MNIST, release="exp", overrides=ValueOverrides(set_jsons=(f"args={json.dumps([text])}",)))
+    assert "does not allow" in told(refusal.value)
+
+
+@pytest.mark.parametrize("text", ["a", "a\n", "a\n\n", "\n", "\n\n\n"])
+def test_a_text_at_the_end_of_an_extra_manifest_stays_as_it_is(engine: HelmEngine, text: str) -> None:
+    """Helm changes blank lines at the end of a document, each of its versions in a different way."""
+    secrets = [
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"x": text}} for name in "ab"
+    ]
+    overrides = ValueOverrides(set_jsons=(f"extraManifests={json.dumps(secrets)}",))
+    rendering = engine.render(MNIST, release="exp", overrides=overrides)
+    assert [m.document["stringData"]["x"] for m in rendering.manifests if m.kind == "Secret" and m.name in "ab"] == [
+        text
+    ] * 2
 
 
 def test_templates_never_drop_what_yaml_cannot_hold() -> None:

@@ -22,9 +22,9 @@ NODE_LIMIT = 50_000
 SPEC_HINT = "a spec starts with apiVersion: trainchart/v1 and kind: Model"
 
 
-_IMPOSSIBLE = re.compile("[\0\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
-"""NUL, which no variable, argument or path can hold; DEL, C1, and what is no character; Helm writes NEL as it is, and
-Kubernetes reads a line break.
+_IMPOSSIBLE = re.compile("[\0\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
+"""NUL, which no variable, argument or path can hold; DEL, C1, and what is no character; Helm writes NEL, U+2028 and
+U+2029 as they are, and Kubernetes reads line breaks.
 yaml.v3 reads other control characters in the escapes of JSON."""
 LOST_TEXT = "<no value>"
 """What Helm removes from all that it renders, in quotes too: Go's templates write it for a missing value."""
@@ -156,7 +156,7 @@ def _require_readable(text: str, file: str) -> None:
         where = f"{file}:{text.count(chr(10), 0, found.start()) + 1}"
         if found[0] in "\x85\u2028\u2029":
             what = f"U+{ord(found[0]):04X} is a line break for some readers of YAML, and not for others"
-            raise _not_yaml(what, where, f'leave it out, or write "\\u{ord(found[0]):04X}" in double quotes')
+            raise _not_yaml(what, where, "leave it out")
         raise _not_yaml(f"the control character U+{ord(found[0]):04X} is not allowed", where, "leave it out")
 
 

@@ -150,7 +150,7 @@ def test_half_a_character_is_refused_where_it_stands() -> None:
     assert "not a character" in problem.message
 
 
-@pytest.mark.parametrize("escape", ["\\x7f", "\\x80", "\\x85", "\\x9f", "\\uFFFE", "\\uFFFF"])
+@pytest.mark.parametrize("escape", ["\\x7f", "\\x80", "\\x85", "\\x9f", "\\u2028", "\\u2029", "\\uFFFE", "\\uFFFF"])
 @pytest.mark.parametrize("text", ['name: mnist\nargs: ["a{}"]\n', 'name: mnist\n"a{}": 1\n'])
 def test_characters_that_helm_cannot_write_are_refused(text: str, escape: str) -> None:
     with pytest.raises(SpecError) as refusal:
