@@ -19,7 +19,7 @@ from trainchart_runtime.run.observation import (
     parse_report,
     parse_set,
 )
-from trainchart_runtime.run.problems import name_death, word_death
+from trainchart_runtime.run.problems import count_deaths, name_death, word_death
 from trainchart_runtime.termination import Termination, dump_termination
 
 CLUSTER = Cluster(PARAMETER_SERVER, "exp1", 2222, 2223, {"chief": Role("exp1-chief", 1), "worker": Role("exp1-w", 12)})
@@ -235,6 +235,21 @@ def test_whole_message_of_a_kubelet_is_read():
     assert parse_pod(CLUSTER, pod).ends[0].termination.lines[-1] == "l" * 300
     ended["message"] = "first" + "\n" * 10_000 + "last"
     assert parse_pod(CLUSTER, pod).ends[0].detail == "first"
+
+
+def test_words_of_another_run_are_not_those_of_the_launcher():
+    """A program that writes them before it is killed could otherwise die for ever, and no death would count."""
+    pod = copy.deepcopy(POD)
+    words = WORDS._replace(cause=causes.PROGRAM_ERROR.name, exit_code=1, run_id="run-0")
+    training = pod["status"]["containerStatuses"][1]
+    training["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
+    training["lastState"]["terminated"] = {
+        "exitCode": 137,
+        "reason": "OOMKilled",
+        "message": dump_termination(words).decode(),
+    }
+    view = parse_pod(CLUSTER, pod)
+    assert view.ends == (ContainerEnd(137, "OOMKilled"),) and count_deaths(view) == 2
 
 
 def test_texts_of_a_large_pod_are_cut():

@@ -229,7 +229,8 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
     container = _find_training(status.get("containerStatuses"))
     current, last = container.get("state") or {}, container.get("lastState") or {}
     waiting = current.get("waiting")
-    ends = [_parse_end(state["terminated"]) for state in (current, last) if state.get("terminated")]
+    run_id = _find_run_id(spec)
+    ends = [_parse_end(state["terminated"], run_id) for state in (current, last) if state.get("terminated")]
     if ends and waiting is not None and waiting.get("reason") == _HOOK_FAILED:
         ends[0] = ends[0]._replace(failed_hook=_word_hook(cut_message(waiting.get("message"))))
     return PodView(
@@ -237,7 +238,7 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
         task=task,
         uid=metadata.get("uid") or "",
         owner_uid=_find_owner(metadata),
-        run_id=_find_run_id(spec),
+        run_id=run_id,
         node=spec.get("nodeName") or "",
         ip=status.get("podIP") or "",
         is_running="running" in current,
@@ -350,13 +351,15 @@ def _find_run_id(spec: Mapping[str, Any]) -> Optional[str]:
     return None
 
 
-def _parse_end(terminated: Mapping[str, Any]) -> ContainerEnd:
+def _parse_end(terminated: Mapping[str, Any], run_id: Optional[str]) -> ContainerEnd:
     message = cut_message(terminated.get("message"))
-    termination = parse_termination(message)
+    said = parse_termination(message)
+    # The program can write there, too; the pod's launcher knows which run it is part of.
+    termination = said if said is not None and run_id in (None, said.run_id) else None
     return ContainerEnd(
         exit_code=terminated.get("exitCode") or 0,
         reason=str(terminated.get("reason") or "")[:_REASON_LIMIT],
-        detail="" if termination else hide_credentials(last_line(message))[:MESSAGE_LIMIT],
+        detail="" if said else hide_credentials(last_line(message))[:MESSAGE_LIMIT],
         termination=termination,
         finished_at=parse_time(terminated.get("finishedAt")),
     )
