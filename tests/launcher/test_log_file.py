@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 
 import pytest
 
@@ -33,20 +34,43 @@ def test_all_output_is_kept_over_several_containers(pod, volume):
     assert any("attempt 2 of " in line for line in lines)
 
 
-def test_a_full_volume_is_told_once_and_costs_nothing_else(pod, volume):
-    (volume / "output").mkdir()
-    (volume / "output" / "exp-worker-1.log").symlink_to("/dev/full")
-    code, stdout, stderr = pod.run("for number in range(5000): print('step', number)")
-    assert (code, stdout.count("step")) == (0, 5000)
-    assert stderr.count("cannot keep the log in ") == 1 and "No space left on device" in stderr
+def test_a_full_volume_is_told_once(volume, monkeypatch):
+    told = queue.Queue()
+    monkeypatch.setattr(log_file, "print_line", told.put)
+    monkeypatch.setattr(log_file, "open_regular", lambda path, flags: os.open("/dev/full", flags))
+    file = log_file.LogFile(str(volume), "pod.log")
+    file.add(b"a line\n")
+    assert "No space left on device" in told.get(timeout=10)
+    file.add(b"a line\n")
+    file.drain(10)
+    assert told.empty()
 
 
-def test_a_volume_that_does_not_answer_keeps_nobody_waiting(pod, volume):
+def test_a_volume_that_does_not_answer_keeps_nobody_waiting(volume, monkeypatch):
     (volume / "output").mkdir()
     # Nobody reads: whoever opens it for writing hangs.
-    os.mkfifo(volume / "output" / "exp-worker-1.log")
-    code, stdout, _ = pod.run("for number in range(200000): print('step', number)")
-    assert (code, stdout.count("step")) == (0, 200000)
+    os.mkfifo(volume / "output" / "pod.log")
+    monkeypatch.setattr(log_file, "open_regular", os.open)
+    file = log_file.LogFile(str(volume), "pod.log")
+    for _ in range(20):
+        file.add(b"x" * (1 << 20))
+    file.drain(0.1)
+
+
+def put_link(path):
+    path.with_name("model").write_bytes(b"weights")
+    path.symlink_to("model")
+
+
+@pytest.mark.parametrize(("put", "told"), [(put_link, "a link"), (os.mkfifo, "neither a file nor a folder")])
+def test_what_others_put_in_place_of_the_log_is_left_alone(pod, volume, put, told):
+    path = volume / "output" / "exp-worker-1.log"
+    path.parent.mkdir()
+    put(path)
+    code, stdout, stderr = pod.run("for number in range(5000): print('step', number)")
+    assert (code, stdout.count("step")) == (0, 5000)
+    assert stderr.count(f"cannot keep the log in {path}: {told}") == 1
+    assert [each.read_bytes() for each in path.parent.glob("model")] in ([], [b"weights"])
 
 
 @pytest.mark.parametrize("folder", ["{tmp_path}/elsewhere", "gs://bucket/logs"])
@@ -61,6 +85,7 @@ def test_lines_a_slow_volume_cannot_take_are_dropped_and_counted(volume, monkeyp
     (volume / "output").mkdir()
     path = volume / "output" / "pod.log"
     os.mkfifo(path)
+    monkeypatch.setattr(log_file, "open_regular", os.open)
     monkeypatch.setattr(log_file, "_BACKLOG_BYTES", 10)
     file = log_file.LogFile(str(volume), "pod.log")
     file.add(b"12345678\n")

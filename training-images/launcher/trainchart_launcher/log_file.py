@@ -9,6 +9,7 @@ from collections import deque
 from typing import Deque
 
 from trainchart_launcher.console import print_line
+from trainchart_runtime.io.files import open_regular
 
 _BACKLOG_BYTES = 8 << 20
 """What waits for a slow volume at most; more is left out, and the file says so."""
@@ -61,7 +62,8 @@ class LogFile:
                 self._give_up()
                 return
             os.makedirs(os.path.dirname(self._path), exist_ok=True)
-            with open(self._path, "ab", buffering=0) as file:
+            # Other pods of the volume may have put a link or a pipe there.
+            with open(self._path, "ab", buffering=0, opener=open_regular) as file:
                 while True:
                     chunk = self._take()
                     file.write(chunk)
