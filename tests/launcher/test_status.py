@@ -11,12 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainchart_controller import launchers
 from trainchart_launcher import peers as peers_module
 from trainchart_launcher.peers import PeerWatch, describe_waiting
 from trainchart_launcher.state import StepWatch
 from trainchart_launcher.status import Status, WaitingPeer, dump_status, render_metrics
 from trainchart_runtime import contract
-from trainchart_runtime.progress import Progress
+from trainchart_runtime.progress import METRICS_KEPT, Progress
+from trainchart_runtime.run.observation import MissingPeer, parse_report
+from trainchart_runtime.termination import FAILURES_KEPT, Failure
 
 WAIT_FOR_FILE = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\n"
 REPORT = (
@@ -240,6 +243,21 @@ def test_a_program_that_has_a_connection_is_left_alone(peer, lines):
     with socket.create_connection(peer.getsockname()):
         watch_to_the_end(peer)
     assert lines == []
+
+
+def test_the_run_controller_reads_the_longest_answer():
+    """A thousand pods that wait for each other, and a program with the longest names that it may report."""
+    names = [f"{chr(0x1F600) * 97}{number:03d}" for number in range(METRICS_KEPT)]
+    failures = [Failure(number, 1e9, "program-error", 1, chr(0x1F600) * 500) for number in range(FAILURES_KEPT)]
+    status = Status("worker", 7, "r", "running", attempt=3, last_error=chr(0x1F600) * 500, failures=failures)
+    host = f"{'r' * 53}-worker-%d.{'r' * 53}:2222"
+    unasked = [WaitingPeer(host % number, contract.PEER_UNASKED, 100.0) for number in range(1000)]
+    waiting = [WaitingPeer(host % number, contract.PEER_UNRESOLVED, 100.0) for number in range(1000, 2000)]
+    progress = Progress(5, 1.5, dict.fromkeys(names, 10**300), names)
+    body = dump_status(status, progress, unasked + waiting)
+    assert len(body) < launchers._STATUS_LIMIT
+    report = parse_report(json.loads(body))
+    assert (report.step, report.missing_peers[0]) == (5, MissingPeer(host % 1000, contract.PEER_UNRESOLVED))
 
 
 SAMPLE = re.compile(r'^[a-z_]+\{(?:[a-z_]+="(?:[^"\\\n]|\\[\\n"])*",?)+\} [-+0-9.e]+$')

@@ -25,8 +25,8 @@ _THREADS = 4
 _LEADER = 0
 """The thread that asks the leading task's launcher alone, which must not wait for others."""
 _ANSWER_SECONDS = 2.0
-_STATUS_LIMIT = 200_000
-"""Bytes: a launcher's longest answer, with the metrics that a program may report."""
+_STATUS_LIMIT = 240_000
+"""Bytes: more than a launcher's longest answer, with the metrics that a program may report."""
 _BODY_LIMIT = 248 * 1024
 """Bytes that may come after the headers."""
 

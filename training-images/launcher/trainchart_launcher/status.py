@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence
 
+from trainchart_runtime.contract import PEER_UNASKED
 from trainchart_runtime.metrics_text import Family, dump_families
 from trainchart_runtime.progress import Progress
 from trainchart_runtime.termination import Failure, dump_failures
@@ -16,6 +17,9 @@ from trainchart_runtime.throttling import Throttling, dump_throttling
 STATES = ("starting", "running", "paused", "waiting", "stopping", "parked")
 """paused: the checkpoint storage does not answer (docs/fencing.md); waiting: the program has failed and will be started
 again; parked: it has succeeded."""
+
+_PEERS_SHOWN = 50
+"""Those of a thousand would be more than the run controller reads."""
 
 
 class WaitingPeer(NamedTuple):
@@ -57,7 +61,8 @@ class Status(NamedTuple):
 
 
 def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]) -> str:
-    """Return the snapshot as JSON."""
+    """Return the snapshot as JSON; of many peers that have not answered, some of those that were asked."""
+    shown = sorted(peers, key=lambda peer: peer.reason == PEER_UNASKED)[:_PEERS_SHOWN]
     document: Dict[str, Any] = {
         "taskType": status.task_type,
         "taskIndex": status.task_index,
@@ -81,7 +86,7 @@ def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]
         "ended": status.ended,
         "failures": dump_failures(status.failures),
         "peersWaiting": [
-            {"address": peer.address, "reason": peer.reason, "seconds": round(peer.seconds, 1)} for peer in peers
+            {"address": peer.address, "reason": peer.reason, "seconds": round(peer.seconds, 1)} for peer in shown
         ],
     }
     if status.use is not None:
