@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from tests.controller.fake_api import PODS_PATH, make_pod
 from trainchart_controller import api as api_module
 from trainchart_controller.api import Api, TooLong
-from trainchart_controller.control import Controller
 from trainchart_runtime import causes
 
 ARGUMENTS = [f"{number:08}" for number in range(110_000)]
@@ -52,21 +50,6 @@ def test_large_events_of_others_need_little_memory(api, start):
     controller = start()
     api.wait_for(lambda: api.seen("GET", "continue=19") == 2, "both lists of Events read")
     assert read_peak(controller) < 80
-
-
-def test_earlier_events_go_before_new_ones_are_read():
-    controller = Controller.__new__(Controller)
-    found = []
-
-    def read_events():
-        found.append(controller._events)
-        return ("new",)
-
-    controller._events = ("old",)
-    controller._release = SimpleNamespace(read_events=read_events)
-    controller._reason_trouble = SimpleNamespace(succeed=lambda: None)
-    controller._read_events()
-    assert (found, controller._events) == ([()], ("new",))
 
 
 def test_watch_event_that_is_too_long_is_followed_by_a_list(api, start, run_to_phase):

@@ -292,7 +292,6 @@ class Controller:
 
     def _read_events(self) -> None:
         """Read Events if that is possible: they only say why a pod does not run, so nothing waits for them."""
-        self._events = ()  # there may be room for one list of them only
         try:
             self._events = self._release.read_events()
             self._reason_trouble.succeed()
