@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -375,21 +376,41 @@ def test_verify_takes_no_spec_from_beside_a_foreign_chart(project: Path) -> None
     assert done.returncode == 6
     assert "models/tiny.yaml: the spec is not the one it was generated from" in done.stderr
     assert trainchart(project, "verify", "download/charts/tiny", "--spec", "download/models/tiny.yaml").returncode == 0
+    lock = foreign / "charts" / "tiny" / "trainchart.lock.yaml"
+    lock.write_text(lock.read_text().replace("models/tiny.yaml", "download/models/tiny.yaml"))
+    done = trainchart(project, "verify", "download/charts/tiny")
+    assert done.returncode == 7 and "name the model spec with --spec" in " ".join(done.stderr.split())
+    lock.write_text(lock.read_text().replace("download/models/tiny.yaml", "models/tiny.yaml"))
     (project / "models" / "tiny.yaml").rename(project / "models" / "other.yaml")
     done = trainchart(project, "verify", "download/charts/tiny")
     assert done.returncode == 7
     said = " ".join(done.stderr.split())
-    assert "there is no models/tiny.yaml to make download/charts/tiny from" in said
+    assert "there is no spec models/tiny.yaml to generate download/charts/tiny from" in said
     assert "change into the folder of the chart's project, or name the model spec with --spec" in said
 
 
-@pytest.mark.parametrize("spec", ["tiny.yaml", "more/specs/tiny.yaml"])
-def test_verify_finds_a_spec_outside_of_models(project: Path, spec: str) -> None:
-    (project / "trainchart.yaml").write_text("apiVersion: trainchart/v1\nkind: Project\n")
-    (project / "more" / "specs").mkdir(parents=True)
+@pytest.mark.parametrize("has_file", [True, False])
+@pytest.mark.parametrize("spec", ["tiny.yaml", "specs/tiny.yaml"])
+def test_verify_finds_a_spec_outside_of_models(project: Path, spec: str, has_file: bool) -> None:
+    if has_file:
+        (project / "trainchart.yaml").write_text("apiVersion: trainchart/v1\nkind: Project\n")
+    (project / "specs").mkdir()
     (project / "models" / "tiny.yaml").rename(project / spec)
-    assert trainchart(project / "code", "generate", f"../{spec}").returncode == 0
-    assert trainchart(project, "verify", "charts/tiny").returncode == 0
+    if not has_file:  # paths in a spec start from its own folder then
+        shutil.copytree(project / "code", project / "specs" / "code")
+    done = trainchart(project, "generate", spec)
+    assert done.returncode == 0, done.stderr
+    done = trainchart(project, "verify", "charts/tiny")
+    assert done.returncode == 0, done.stderr
+
+
+def test_verify_finds_a_spec_in_another_folder_of_models(project: Path) -> None:
+    (project / "trainchart.yaml").write_text("apiVersion: trainchart/v1\nkind: Project\nmodels: team/specs\n")
+    (project / "team").mkdir()
+    (project / "models").rename(project / "team" / "specs")
+    assert trainchart(project, "generate").returncode == 0
+    done = trainchart(project, "verify", "charts/tiny")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("gone", ["", "README.md"])

@@ -4,14 +4,15 @@ in a registry says the same."""
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from trainchart import __version__
 from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.actions.support.image_check import ImageAnswer, ask_for_images, require_known
-from trainchart.actions.support.project import find_project, name_model
+from trainchart.actions.support.project import Project, find_project, name_model
 from trainchart.actions.support.published_chart import RegistryChart, fetch_published, is_reference
 from trainchart.actions.support.rendered_version import require_rendering
 from trainchart.actions.support.repository_access import ImageAccess
@@ -76,6 +77,8 @@ class _Given:
     archive: bytes | None = None
     """None: it is a folder."""
     signature: bytes | None = None
+    path: Path | None = None
+    """None: it is in a registry."""
     published: RegistryChart | None = None
 
 
@@ -232,22 +235,39 @@ def _read(chart: str, options: VerifyOptions) -> _Given:
     path = Path(chart)
     files = read_chart_files(path, is_compared=True)
     if path.is_dir():
-        return _Given(chart, files)
+        return _Given(chart, files, path=path)
     signature = path.with_name(f"{path.name}.prov")
     provenance = read_bytes(signature, limit=PROVENANCE_LIMIT) if signature.is_file() else None
-    return _Given(chart, files, read_bytes(path), provenance)
+    return _Given(chart, files, read_bytes(path), provenance, path)
 
 
 def _find_spec(given: _Given, name: str, lock: Lock | None) -> Path:
     """Return the spec that a chart was made from: that of its lock, else of its name, in the project of this folder.
 
-    Where the chart lies does not matter: a spec beside it may be as foreign as the chart itself.
+    Where the chart lies does not matter, and a spec outside of models/ may not lie in the same folder of the project:
+    it may be as foreign as the chart itself.
     """
     project = find_project()
-    spec = project.folder / lock.spec.name if lock is not None else project.models / f"{name}.yaml"
-    if not spec.is_file():
-        raise ToolError(
-            f"there is no {spec} to make {given.called} from",
-            hint="change into the folder of the chart's project, or name the model spec with --spec",
-        )
+    spec = project.models / f"{name}.yaml" if lock is None else _find_locked(project, PurePosixPath(lock.spec.name))
+    hint = "change into the folder of the chart's project, or name the model spec with --spec"
+    if spec.parent != project.models and given.path is not None and _is_below_same(project, spec, given.path):
+        raise ToolError(f"{spec}, which the lock names, is in the same folder as {given.called}", hint=hint)
+    if not os.path.isfile(spec):  # noqa: PTH113  # a lock may hold any name
+        raise ToolError(f"there is no spec {spec} to generate {given.called} from", hint=hint)
     return spec
+
+
+def _find_locked(project: Project, wanted: PurePosixPath) -> Path:
+    """Return the path in a project of a spec that a lock names by its file and the folder that it lies in."""
+    for folder in (project.models, project.folder):
+        if os.path.basename(os.path.abspath(folder)) == str(wanted.parent):  # noqa: PTH100, PTH119  # may be a link
+            return folder / wanted.name
+    return project.folder / wanted
+
+
+def _is_below_same(project: Project, spec: Path, chart: Path) -> bool:
+    """Return whether a spec and a chart lie below the same folder of the project."""
+    folder = project.folder.resolve()
+    places = [Path(os.path.realpath(each)) for each in (spec, chart)]
+    tops = [each.relative_to(folder).parts[:1] for each in places if each.is_relative_to(folder)]
+    return len(tops) == 2 and tops[0] == tops[1]

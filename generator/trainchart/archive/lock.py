@@ -44,7 +44,7 @@ class Lock:
     generator: str
     """Version of trainchart."""
     spec: Source
-    """By its path from the folder of its project."""
+    """By its file and the folder that it lies in."""
     family: Source
     """The template family and the hash of all its files."""
     layers: tuple[Source, ...]
@@ -57,7 +57,7 @@ class Lock:
 def name_locked_model(lock: Lock) -> str:
     """Return the word that names the spec of a chart on a command line: its model, or its path outside of models/."""
     path = PurePosixPath(lock.spec.name)
-    return shlex.quote(path.stem if str(path.parent) == "models" else str(path))
+    return shlex.quote(path.stem if path.parent.name == "models" else str(path))
 
 
 def incomplete_chart(chart: str, missing: Sequence[str], lock: Lock) -> ToolError:
@@ -194,7 +194,7 @@ def _require_in_project(spec: Source) -> Source:
     path = PurePosixPath(spec.name)
     if path.is_absolute() or ".." in path.parts:
         raise ToolError(
-            f"{LOCK_FILE}: spec.name: {spec.name!r} leads out of the project", hint="generate the chart again"
+            f"{LOCK_FILE}: spec.name: {spec.name!r} is outside the project", hint="generate the chart again"
         )
     return spec
 

@@ -28,7 +28,8 @@ def verify(
         Path | None,
         typer.Option(
             "--spec",
-            help="Its model spec. Default: in this folder's project, the one that the lock names, or models/NAME.yaml.",
+            help="Its model spec. Default: the one that the chart's lock names, or models/NAME.yaml, in the project of "
+            "the current folder.",
         ),
     ] = None,
     keyring: Annotated[

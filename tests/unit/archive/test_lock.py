@@ -86,8 +86,8 @@ def test_a_path_of_two_lines_is_not_hashed_as_two_files() -> None:
         ("format: [\n", "damaged"),
         (dump_lock(LOCK).replace("files:", "files: []\nother:"), "damaged"),
         ("- 1\n", "damaged"),
-        (dump_lock(LOCK).replace("models/", "/models/"), "'/models/mnist.yaml' leads out of the project"),
-        (dump_lock(LOCK).replace("models/", "a/../../b/"), "'a/../../b/mnist.yaml' leads out of the project"),
+        (dump_lock(LOCK).replace("models/", "/models/"), "'/models/mnist.yaml' is outside the project"),
+        (dump_lock(LOCK).replace("models/", "a/../../b/"), "'a/../../b/mnist.yaml' is outside the project"),
     ],
 )
 def test_a_damaged_or_newer_lock_is_refused(text: str, message: str) -> None:

@@ -162,21 +162,16 @@ def add_lock(
     chart: RenderedChart, spec: Path, text: str, family: Source, packs: tuple[Pack, ...], image: str = ""
 ) -> RenderedChart:
     """Return a chart with its lock, which says that it was made from a spec of that `text`, a family and packs."""
+    path = Path(os.path.abspath(spec))  # noqa: PTH100  # models/ may be a link
     lock = build_lock(
         generator=__version__,
-        spec=Source(_name_in_project(spec), hash_content(text.encode())),
+        spec=Source(Path(path.parent.name, path.name).as_posix(), hash_content(text.encode())),
         family=family,
         layers=tuple(Source(f"{pack.name}@{pack.version}", pack.sha256) for pack in packs),
         files=chart.files,
         image=image,
     )
     return RenderedChart(chart.name, chart.version, {**chart.files, LOCK_FILE: dump_lock(lock).encode()})
-
-
-def _name_in_project(spec: Path) -> str:
-    """Return the path of a spec from the folder of its project."""
-    path, folder = Path(os.path.abspath(spec)), project_of(spec).folder  # noqa: PTH100  # models/ may be a link
-    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else f"{path.parent.name}/{path.name}"
 
 
 def render_plan(
