@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LINE_LIMIT = 2000
-"""Characters of a line where a part of a log is shown or searched: programs print megabytes without a line feed."""
+"""Characters kept of a line where part of a log is shown or searched; programs print megabytes without a newline."""
 
 
 @dataclass(frozen=True, order=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainchart.cluster.io.newest_lines import NewestLines
+from trainchart_runtime.log_text import hide_credentials
 
 
 def keep(body: bytes, piece: int, most: int = 100_000) -> list[str]:
@@ -41,3 +42,20 @@ def test_middle_of_a_long_line_is_cut(end: str) -> None:
     cut = found[1]
     assert cut.startswith("T ValueError: ") and "…" in cut and cut.endswith(" step 9") and len(cut) == 2000
     assert [found[0], *found[2:]] == ["T before", *(["T next"] if end else [])]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a: Authorization: Bearer " + "S" * 4000 + " end",
+        "x " * 2000 + "https://me:" + "S" * 1500 + "@example.com/ " + "y " * 100,
+        "x " * 40_000 + "https://me:" + "S" * 40_000 + "@example.com the end of this line",
+        "x " * 40_000 + "Authorization: Bearer " + "S" * 30_000,
+        "x " * 40_000 + "Authorization: Bearer " + "S" * 900 + " y" * 8192,
+    ],
+    ids=["bearer", "address", "long", "end", "cut"],
+)
+@pytest.mark.parametrize("size", [101, 4096, 1_000_000])
+def test_credentials_in_a_line_that_is_cut_stay_hidden(line: str, size: int) -> None:
+    shown = keep(f"{line}\n".encode(), size)
+    assert "SSSS" not in hide_credentials(" ".join(shown))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -62,13 +63,11 @@ def read_cluster_logs(place: Place, release: str, wanted: LogsFilter, note: Call
     if wanted.follow and not report.is_over:
         return _follow(_Follower(api, namespace, note), release, wanted, since)
     if pods:
-        reader = _Reader(api, namespace, note)
-        if wanted.is_brief:
-            reader.newest = _BRIEF_CHARACTERS
-            if len(pods) > _BRIEF_PODS:
-                shown = f"only the logs of the first {_BRIEF_PODS} of {len(pods)} pods are shown"
-                note(f"note: {shown}; trainchart logs shows all")
-            pods = pods[:_BRIEF_PODS]
+        reader = _Reader(api, namespace, note, _BRIEF_CHARACTERS if wanted.is_brief else 0)
+        if wanted.is_brief and len(pods) > _BRIEF_PODS:
+            shown = f"these are the logs of {_BRIEF_PODS} of {len(pods)} pods"
+            note(f"note: {shown}; trainchart logs {shlex.quote(release)} prints all")
+            pods = _list_troubled_first(pods)[:_BRIEF_PODS]
         lines = merge_logs(reader.read(pods, {}, since, wanted.tail))
         lines = add_last_words(lines, report) if wanted.since_failure else lines
         return iter(deque(lines, maxlen=wanted.tail)) if wanted.tail is not None else lines
@@ -76,18 +75,23 @@ def read_cluster_logs(place: Place, release: str, wanted: LogsFilter, note: Call
 
 
 def read_last_lines(place: Place, report: Report) -> tuple[list[list[LogLine]], tuple[str, ...]]:
-    """Return the last lines of each of the first pods of a release, and of which pods the logs are gone.
+    """Return the last lines of each of the most important pods of a release, and of which pods the logs are gone.
 
     There is nothing of those that cannot be read.
     """
     api, namespace = open_cluster(place)
-    pods = [pod for pod in report.pods or () if pod.node][:_LAST_LINES_OF]
+    pods = _list_troubled_first([pod for pod in report.pods or () if pod.node])[:_LAST_LINES_OF]
     reader = _Reader(api, namespace, lambda text: None, _CHARACTERS_READ)
     with suppress(ClusterError):
         logs = [each for each in reader.read(pods, {}, "", _LINES_READ) if each]
         shown = [[replace(line, text=hide_credentials(line.text)) for line in lines] for lines in logs]
         return shown, tuple(reader.gone)
     return [], ()
+
+
+def _list_troubled_first(pods: Sequence[PodReport]) -> list[PodReport]:
+    """Return the pods that are not running, or have restarted, before the others."""
+    return sorted(pods, key=lambda pod: pod.state == "Running" and not pod.restarts and not pod.program_restarts)
 
 
 def _choose(wanted: LogsFilter, report: Report) -> list[PodReport]:
@@ -153,7 +157,7 @@ class _Reader:
     api: KubernetesApi
     namespace: str
     note: Callable[[str], None]
-    newest: int = 0
+    most_characters: int = 0
     """Characters of each log that are kept, with long lines cut; 0 for all."""
     noted: set[str] = field(default_factory=set)
     gone: list[str] = field(default_factory=list)
@@ -189,7 +193,7 @@ class _Reader:
                     since=since,
                     is_previous=is_previous,
                     tail=tail or 0,
-                    newest=self.newest,
+                    newest=self.most_characters,
                 )
             except ClusterError as error:
                 # The log of the container before may have been cleaned up already.

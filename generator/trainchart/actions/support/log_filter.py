@@ -16,4 +16,4 @@ class LogsFilter:
     follow: bool = False
     since_failure: bool = False
     is_brief: bool = False
-    """For a page: of a release, the newest characters of the logs of its first pods are read."""
+    """Read only the newest part of the logs, and only of some pods: for the console's page."""
