@@ -45,7 +45,7 @@ _HINTS = {
     errno.ENOTDIR: "a part of that path is a file, not a folder",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.ELOOP: "the path is a loop of symbolic links",
-    errno.ESTALE: "something else changes that folder; try again",
+    errno.ESTALE: "another process is changing that folder; try again",
 }
 
 
@@ -136,7 +136,7 @@ def read_tree(folder: Path, *, limit: int = READ_LIMIT) -> dict[str, bytes]:
             # What has become a link since it was looked at is not followed, nor is a folder on the way.
             target = path.resolve() if path.is_symlink() else here / name
             if not target.is_relative_to(root):
-                raise ToolError(f"{path} now leads outside {folder} by a link", hint="try again")
+                raise ToolError(f"{path} is now a link to a place outside {folder}", hint="try again")
             content = _read(path, partial(_open_inside, root, target), remaining)
             remaining -= len(content)
             files[path.relative_to(folder).as_posix()] = content
@@ -145,11 +145,17 @@ def read_tree(folder: Path, *, limit: int = READ_LIMIT) -> dict[str, bytes]:
 
 def read_inside(path: Path, folder: Path, *, limit: int = READ_LIMIT) -> bytes:
     """Return the content of a file of `folder`, as read_bytes does. Raises ToolError, also for a link out of it."""
+    try:
+        path.stat()
+    except OSError as error:
+        raise _tool_error("cannot read", path, error) from error
     root, target = (Path(os.path.realpath(each)) for each in (folder, path))
     if not target.is_relative_to(root):
         raise ToolError(
             f"{path} is a link to {find_target(path)}, outside {folder}", hint="copy what it leads to in its place"
         )
+    if not target.is_file() and not target.is_dir():
+        raise ToolError(f"{path} is neither a file nor a folder", hint="replace it with a file")
     return _read(path, partial(_open_inside, root, target), limit)
 
 

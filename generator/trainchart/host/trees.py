@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from trainchart_runtime.io.files import SpecialFileError
+from trainchart_runtime.io.files import A_LINK, open_regular
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -32,9 +32,9 @@ def walk(
 
 
 def open_inside(folder: Path, path: Path) -> int:
-    """Open the regular file `path` below `folder`; neither path has a link in it.
+    """Open the regular file `path` below `folder`; both paths must be free of links.
 
-    Raises OSError, also where a part of the path below `folder` has become a link since: of the kind ESTALE.
+    Raises OSError: ESTALE if a folder on the way is now a link, and SpecialFileError for what is not a regular file.
     """
     *parents, name = path.relative_to(folder).parts
     place = os.open(folder, _FOLDER)
@@ -42,21 +42,13 @@ def open_inside(folder: Path, path: Path) -> int:
         for parent in parents:
             above, place = place, os.open(parent, _FOLDER, dir_fd=place)
             os.close(above)
-        # A pipe that nothing writes to does not keep us waiting.
-        handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
+        return open_regular(name, dir_fd=place)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise OSError(errno.ESTALE, "a part of the path has become something else", str(path)) from error
+        if error.errno in (errno.ELOOP, errno.ENOTDIR) or error.strerror == A_LINK:
+            raise OSError(errno.ESTALE, "part of the path changed while it was read", str(path)) from error
         raise
     finally:
         os.close(place)
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
-        return handle
-    os.close(handle)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise SpecialFileError(path)
 
 
 def list_parents(path: str) -> Iterator[str]:

@@ -350,7 +350,7 @@ def test_a_file_that_is_swapped_while_a_tree_is_read_is_refused(
         return open_inside(root, target)
 
     monkeypatch.setattr(files, "open_inside", swap_first)
-    problem = ": a part of the path has become something else" if kind == "link" else " is neither a file nor a folder"
+    problem = ": part of the path changed while it was read" if kind == "link" else " is neither a file nor a folder"
     with pytest.raises(ToolError, match=f"{path}{problem}"):
         read_tree(folder)
 
@@ -375,5 +375,5 @@ def test_a_folder_swapped_while_a_tree_is_read_is_refused(
         monkeypatch.setattr(Path, "is_file", lambda self: (swap(), look(self))[1])
     else:
         monkeypatch.setattr(os, "open", lambda *given, **options: (swap(), open_file(*given, **options))[1])
-    with pytest.raises(ToolError, match=r"below/key(: a part of the path has become| now leads outside)"):
+    with pytest.raises(ToolError, match=r"below/key(: part of the path changed| is now a link)"):
         read_tree(folder)

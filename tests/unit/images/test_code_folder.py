@@ -286,5 +286,5 @@ def test_a_folder_of_code_that_is_swapped_is_refused(tmp_path: Path, monkeypatch
         return open_file(*given, **options)
 
     monkeypatch.setattr(os, "open", swap_first)
-    with pytest.raises(ToolError, match="a part of the path has become something else"):
+    with pytest.raises(ToolError, match="part of the path changed while it was read"):
         read_code(folder, read_ignore_rules(folder))

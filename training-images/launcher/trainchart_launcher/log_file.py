@@ -61,9 +61,7 @@ class LogFile:
             if not os.path.isdir(self._folder):
                 self._give_up()
                 return
-            os.makedirs(os.path.dirname(self._path), exist_ok=True)
-            # Other pods of the volume may have put a link or a pipe there.
-            with open(self._path, "ab", buffering=0, opener=open_regular) as file:
+            with open(self._path, "ab", buffering=0, opener=self._open) as file:
                 while True:
                     chunk = self._take()
                     file.write(chunk)
@@ -71,6 +69,16 @@ class LogFile:
         except OSError as err:
             self._give_up()
             print_line(f"cannot keep the log in {self._path}: {err.strerror or err}")
+
+    def _open(self, path: str, flags: int) -> int:
+        """Open the file. Other pods of the volume may have put a link or a pipe in place of it or of its folder."""
+        folder, name = os.path.split(path)
+        os.makedirs(folder, exist_ok=True)
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            return open_regular(name, flags, dir_fd=place)
+        finally:
+            os.close(place)
 
     def _give_up(self) -> None:
         with self._changed:

@@ -97,7 +97,7 @@ def _read_inside(path: Path, root: Path, limit: int) -> bytes | None:
     """
     target = path.resolve()
     if not target.is_relative_to(root):
-        raise OSError(errno.ELOOP, "it has become a link that leads out of the folder", str(path))
+        raise OSError(errno.ELOOP, "it is now a link to a place outside the folder", str(path))
     with os.fdopen(open_inside(root, target), "rb") as stream:
         # Checked before it is read: a sparse file may state more than the memory holds.
         return stream.read() if os.fstat(stream.fileno()).st_size <= limit else None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import Union
+from typing import Optional, Union
+
+A_LINK = "a link"
 
 
 class SpecialFileError(OSError):
@@ -15,17 +17,23 @@ class SpecialFileError(OSError):
         super().__init__(errno.EINVAL, what, str(path))
 
 
-def open_regular(path: Union[str, os.PathLike[str]], flags: int = os.O_RDONLY, *, follow_links: bool = False) -> int:
+def open_regular(
+    path: Union[str, os.PathLike[str]],
+    flags: int = os.O_RDONLY,
+    *,
+    follow_links: bool = False,
+    dir_fd: Optional[int] = None,
+) -> int:
     """Open a regular file. Raises OSError for all else, without waiting: to open or to read a pipe may never end.
 
     What was opened is examined and not the path, which may lead elsewhere a moment later.
     """
     flags |= os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
     try:
-        handle = os.open(path, flags, 0o666)
+        handle = os.open(path, flags, 0o666, dir_fd=dir_fd)
     except OSError as err:
         if err.errno == errno.ELOOP and not follow_links:
-            raise SpecialFileError(path, "a link") from err
+            raise SpecialFileError(path, A_LINK) from err
         if err.errno == errno.ENXIO:  # a socket, or a pipe that has no reader
             raise SpecialFileError(path) from err
         raise
