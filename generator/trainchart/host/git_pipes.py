@@ -22,8 +22,6 @@ _ALTERNATES = 100
 """Other folders of objects that are searched."""
 _PARTS = ("info", "refs", "reftable", "objects/info", "objects/pack", "objects")
 """Folders of a git directory that are read with all below them, large ones last."""
-_REFERENCES = ("refs", "reftable")
-"""Those of a repository within the work tree: git reads what its HEAD stands for."""
 _NAMES = (".gitignore", ".gitattributes", ".gitmodules")
 """What git reads from the folders of a work tree."""
 
@@ -43,7 +41,10 @@ def find_git_directory(work_tree: Path) -> tuple[Path, Path]:
 
 def refuse_git_pipes(work_tree: Path, folder: Path, *directories: Path) -> None:
     """Raise ToolError for a pipe or a device that git would read to tell what has changed in `folder`."""
-    _refuse_in_directories(directories, _PARTS)
+    for place in dict.fromkeys(directories):
+        _refuse_below(place, deep=False)
+        for part in _PARTS:
+            _refuse_below(place / part, deep=True)
     for path in _list_settings(work_tree, folder):
         _refuse_special(path)
     _refuse_in_alternates(directories[-1] / "objects")
@@ -78,15 +79,6 @@ def _refuse_in_alternates(objects: Path) -> None:
                 found.append(borrowed)
 
 
-def _refuse_in_directories(directories: tuple[Path, ...], parts: tuple[str, ...]) -> int:
-    """Raise ToolError for a pipe in git directories; else return how many files and folders were looked at."""
-    seen = 0
-    for place in dict.fromkeys(directories):
-        seen += _refuse_below(place, deep=False)
-        seen += sum(_refuse_below(place / part, deep=True) for part in parts)
-    return seen
-
-
 def _refuse_below(folder: Path, *, deep: bool) -> int:
     waiting = [os.fspath(folder)]
     seen = 0
@@ -118,7 +110,7 @@ def _list_settings(work_tree: Path, folder: Path) -> Iterator[str]:
     for parent, folders, names in walk(folder):
         if ".git" in folders or ".git" in names:
             if parent != str(work_tree):
-                seen += _refuse_in_directories(find_git_directory(Path(parent)), _REFERENCES)
+                seen += sum(_refuse_below(place, deep=True) for place in find_git_directory(Path(parent)))
             folders[:] = [name for name in folders if name != ".git"]
         seen += len(folders) + len(names)
         yield from (f"{parent}/{name}" for name in _NAMES if name in names)

