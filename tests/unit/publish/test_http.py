@@ -215,7 +215,7 @@ def test_an_index_that_names_an_address_without_a_host(place: str) -> None:
 )
 def test_an_index_address_that_helm_reads_differently(place: str) -> None:
     store = WebDavStore(parse_location("https://r.example.com/charts"), client(lambda request: reply(200)))
-    with pytest.raises(PublishError, match=re.escape(f"cannot read {place} of") + ".*helm may read another file"):
+    with pytest.raises(PublishError, match=re.escape(f"cannot read {place} of") + ".*Helm may fetch a different file"):
         store.read(place)
 
 

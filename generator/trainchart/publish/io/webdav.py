@@ -20,7 +20,8 @@ _PAUSE_SECONDS = 0.5
 _LOCKED = 423
 _WHOLE_ADDRESS = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
 _SENT_AS_WRITTEN = "/:?&=%+@~,;!$'()*"
-"""Other characters of an address are escaped, as Helm does it."""
+"""Other characters of an address are escaped, as Helm escapes all but brackets."""
+_ESCAPED_PART = re.compile("%(?:2e|2f|5c)", re.IGNORECASE)
 _NO_LOCKS = (400, 403, 404, 405, 501)
 _LOCK_BODY = (
     b'<?xml version="1.0" encoding="utf-8"?>\n<D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope>'
@@ -120,11 +121,14 @@ def _require_same_as_helm(reference: str, what: str) -> None:
     """Raise PublishError for an address of an index by which Helm asks for something else than we would."""
     path, mark, _ = reference.partition("?")
     if _WHOLE_ADDRESS.match(reference):
-        is_changed = bool({".", ".."} & {*path.split("/")})  # not by Helm
+        # Our client resolves these, Helm does not.
+        is_changed, how = bool({".", ".."} & {*path.split("/")}), "the URL without . and .. in its path"
     else:
-        is_changed = bool(mark) or "//" in path  # Helm drops the query, and keeps both slashes
+        # Helm drops the query, and keeps both slashes.
+        is_changed, how = bool(mark) or "//" in path, "the relative URL without ? and //"
+    if found := _ESCAPED_PART.search(path):
+        # Helm decodes it where another character of the URL must be escaped.
+        is_changed, how = True, f"the URL without {found[0]}"
     if is_changed:
-        raise PublishError(
-            f"cannot {what}: helm may read another file by that address",
-            hint="correct the address in the index: write it without ?, // and ..",
-        )
+        what = f"cannot {what}: Helm may fetch a different file from that URL"
+        raise PublishError(what, hint=f"correct the index: write {how}")
