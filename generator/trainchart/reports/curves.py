@@ -7,6 +7,7 @@ points are those that a reader has seen.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -50,7 +51,9 @@ def make_point(
     """
     if step is None:
         return None
-    reported = dict(values) if speed is None else {**values, SPEED: speed}
+    # Thousands of points share each name.
+    reported = {sys.intern(name): value for name, value in values.items()}
+    reported |= {} if speed is None else {SPEED: speed}
     latest = next((point.values for point in reversed(points) if point.task == task), {})
     if not reported.keys() <= latest.keys():
         names = (name for point in points if point.task == task for name in point.values)

@@ -237,8 +237,8 @@ def test_whole_message_of_a_kubelet_is_read():
     assert parse_pod(CLUSTER, pod).ends[0].detail == "first"
 
 
-def test_words_of_another_run_are_not_those_of_the_launcher():
-    """A program that writes them before it is killed could otherwise die for ever, and no death would count."""
+def test_message_of_another_run_is_ignored():
+    """A program that writes them before it is killed could otherwise keep dying, and no death would count."""
     pod = copy.deepcopy(POD)
     words = WORDS._replace(cause=causes.PROGRAM_ERROR.name, exit_code=1, run_id="run-0")
     training = pod["status"]["containerStatuses"][1]

@@ -51,8 +51,8 @@ _UID_LIMIT = 64
 _REASON_LIMIT = 200
 _RUN_ID_LIMIT = 300
 """Characters: more than a chart gives a run."""
-_NAMES_KEPT = 5
-"""Of numbers that are NaN, of every task: the first ones say enough."""
+NAN_NAMES_SHOWN = 5
+"""Names of numbers that are NaN, of every task: the first ones say enough."""
 _ENTRIES_KEPT = 100
 """Claims, gates and tolerations of one pod: others may make pods with a megabyte of them."""
 LOST_SECONDS = 30.0
@@ -328,7 +328,7 @@ def _parse_missing_peers(entries: Any) -> Sequence[MissingPeer]:
 
 def _parse_names(entries: Any) -> Sequence[str]:
     names = (each for each in entries if isinstance(each, str)) if isinstance(entries, list) else ()
-    return tuple(each[:METRIC_NAME_LIMIT] for each in itertools.islice(names, _NAMES_KEPT))
+    return tuple(each[:METRIC_NAME_LIMIT] for each in itertools.islice(names, NAN_NAMES_SHOWN + 1))
 
 
 def _find_owner(metadata: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from trainchart_runtime import running_causes
 from trainchart_runtime.cluster import Task
 from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Problem
 from trainchart_runtime.restart import STEADY_SECONDS
-from trainchart_runtime.run.observation import LauncherReport, PodView
+from trainchart_runtime.run.observation import NAN_NAMES_SHOWN, LauncherReport, PodView
 from trainchart_runtime.run.state import RUNNING, RunState
 
 _SLOW = 3.0
@@ -42,7 +42,9 @@ def find_report_problems(
 
 
 def _word_nan(report: LauncherReport) -> Problem:
-    return Problem(running_causes.NOT_A_NUMBER.name, f"NaN: {', '.join(report.nan_metrics)}"[:MESSAGE_LIMIT])
+    names = ", ".join(report.nan_metrics[:NAN_NAMES_SHOWN])
+    more = ", …" if len(report.nan_metrics) > NAN_NAMES_SHOWN else ""
+    return Problem(running_causes.NOT_A_NUMBER.name, f"NaN: {names}{more}"[:MESSAGE_LIMIT])
 
 
 def _waits_for_killed(report: LauncherReport, state: RunState, now: float) -> bool:
