@@ -169,7 +169,7 @@ def test_a_chart_whose_values_cannot_be_read_is_not_compared(project: Path) -> N
     run(project, "generate", "digits")
     values = project / "charts" / "digits" / "values.yaml"
     text = values.read_text()
-    for more, problem in (("  : [\n", "cannot be read"), ("---\na: 1\n", "holds 2 YAML documents: helm 3 reads only")):
+    for more, problem in (("  : [\n", "cannot be read"), ("---\na: 1\n", "holds 2 YAML documents: Helm 3 reads only")):
         values.write_text(text + more)
         done = run(project, "diff", "digits", "--against", "charts/digits")
         assert done.returncode == 7

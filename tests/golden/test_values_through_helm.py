@@ -299,7 +299,7 @@ def test_what_yaml_cannot_hold_is_refused_and_drops_nothing(engine: HelmEngine, 
 
 
 @pytest.mark.parametrize("letter", ["\u2028", "\u2029"], ids=ascii)
-def test_separators_do_not_make_keys_of_a_text(engine: HelmEngine, letter: str) -> None:
+def test_line_separators_cannot_inject_keys(engine: HelmEngine, letter: str) -> None:
     """Helm writes them as they are, so what follows would be a line of its own: here, a key of the container."""
     text = f"x{letter}        lifecycle: {{postStart: {{exec: {{command: [id]}}}}}}\n#"
     with pytest.raises(RenderError) as refusal:
@@ -308,7 +308,7 @@ def test_separators_do_not_make_keys_of_a_text(engine: HelmEngine, letter: str) 
 
 
 @pytest.mark.parametrize("text", ["a", "a\n", "a\n\n", "\n", "\n\n\n"])
-def test_a_text_at_the_end_of_an_extra_manifest_stays_as_it_is(engine: HelmEngine, text: str) -> None:
+def test_trailing_text_of_an_extra_manifest_is_unchanged(engine: HelmEngine, text: str) -> None:
     """Helm changes blank lines at the end of a document, each of its versions in a different way."""
     secrets = [
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"x": text}} for name in "ab"

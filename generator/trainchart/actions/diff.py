@@ -93,11 +93,12 @@ def compare_files(
 def _require_values(files: Mapping[str, bytes]) -> None:
     """Refuse a chart whose default values cannot be read: each would seem to be new. Raises ToolError."""
     content, called = files.get(VALUES_FILE, b""), f"{VALUES_FILE} of the other chart"
-    require_one_document(content, called)
     try:
+        require_one_document(content, called)
         parse_mapping(content.decode(errors="replace"))
-    except YamlError as error:
-        raise ToolError(f"{called} cannot be read: {error}", hint="fix it, or generate it again") from error
+    except (ToolError, YamlError) as error:
+        what = error.message if isinstance(error, ToolError) else f"{called} cannot be read: {error}"
+        raise ToolError(what, hint="fix it, or generate it again") from error
 
 
 def fetch_last(repository: Repository, name: str) -> tuple[str, Mapping[str, bytes]] | None:

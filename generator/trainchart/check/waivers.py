@@ -83,7 +83,7 @@ def parse_waivers(files: Mapping[str, bytes], objects: Iterable[Manifest] = ()) 
             try:
                 waivers += _parse_marks(path, content.decode(errors="replace"), starts.get(path, ()))
             except YamlError as error:
-                what = f"its comments are not read, nor the waivers in them: {error.message}"
+                what = f"waivers in its comments cannot be read: {error.message}"
                 problems.append(Finding(what, path=path, line=error.line, hint=f"list the waivers in {WAIVER_FILE}"))
     if WAIVER_FILE in files:
         found, wrong = _parse_file(files[WAIVER_FILE].decode(errors="replace"))
@@ -141,7 +141,7 @@ def _has_expired(waiver: Waiver, today: date) -> bool:
 
 
 def _parse_marks(path: str, text: str, starts: Iterable[int]) -> Iterator[Waiver]:
-    """Yield the waivers in a text; of a template those, too, that it only prints. Raises YamlError."""
+    """Yield the waivers in a text; in a template, also those in text that it prints. Raises YamlError."""
     # Imported where it is needed: generate names this module's file, and the library behind takes a twentieth second.
     from trainchart.check.yaml_style import find_comment_lines
 

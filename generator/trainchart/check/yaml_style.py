@@ -71,7 +71,7 @@ def _find(text: str, *, rendered: bool) -> tuple[StyleProblem, ...]:
 
 
 def _find_unreadable(text: str) -> StyleProblem | None:
-    """Return why yamllint cannot look at a text, or would take too long."""
+    """Return why yamllint cannot check a text, or would take too long."""
     unprintable = find_unprintable(text)
     if unprintable:
         # yamllint raises where it meets one.

@@ -37,7 +37,7 @@ _KILL = (
 _NAMESPACE_ENDS = "because it is being terminated"
 """How the API server refuses what is to be created in a namespace that is being deleted."""
 _REFUSALS = (ADMISSION_REFUSED.name, CHANGE_REFUSED.name)
-"""Causes of problems that the API server words; programs, images and launchers word others."""
+"""Causes of problems whose messages the API server writes; programs, images and launchers write others."""
 _REFUSED_EVENT = "FailedCreate"
 
 

@@ -233,7 +233,7 @@ def _compose(seen: Snapshot, sets: Objects, pods: Objects, records: Objects, job
 def _find_records(config_maps: Sequence[Object], jobs: Objects, sets: Objects) -> tuple[Object, ...]:
     """Return the record of a training: any user may give other ConfigMaps its labels.
 
-    Its run controller's Job states the name; where there is no Job, the StatefulSets are named alike.
+    Its run controller's Job states the name; where there is no Job, the names of the StatefulSets begin alike.
     """
     found = tuple(filter(is_record, config_maps))
     stated = {name for job in filter(is_controllers, listed(jobs)) for name in _list_state_names(job)}

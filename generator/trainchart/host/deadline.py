@@ -14,8 +14,8 @@ Result = TypeVar("Result")
 def run_within(seconds: float, call: Callable[[float], Result]) -> Result:
     """Return what `call` returns, or raise what it raises.
 
-    No thread can be stopped: the call gets the time.monotonic() at which it must end by itself. One that goes on does
-    not keep the process.
+    No thread can be stopped: the call gets the time.monotonic() at which it must end by itself. A call that continues
+    does not keep the process alive.
 
     Raises:
         TimeoutError: it takes longer.

@@ -45,7 +45,7 @@ def parse_refusal(message: str) -> list[ExceededQuota]:
 
 
 def list_exceeded(problems: Iterable[ReportedProblem]) -> list[ExceededQuota]:
-    """Return what quotas refuse to a run: the messages of other problems may be the words of a program."""
+    """Return the quotas that refuse the run's pods; the messages of other problems may be a program's output."""
     refusals = (each.message for each in problems if each.cause == QUOTA_EXCEEDED.name)
     return [exceeded for message in refusals for exceeded in parse_refusal(message)]
 

@@ -223,7 +223,7 @@ def test_subcharts_are_unpacked_one_at_a_time() -> None:
     assert most < 6 * size
 
 
-SEVERAL = "values.yaml holds 2 YAML documents: helm 3 reads only the first of them, helm 4 all"
+SEVERAL = "values.yaml holds 2 YAML documents: Helm 3 reads only the first, Helm 4 reads all"
 
 
 @pytest.mark.parametrize(

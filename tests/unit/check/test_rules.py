@@ -169,12 +169,12 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
     "values of two documents": (
         lambda: with_file("values.yaml", "image: a\n---\nimage: b\n"),
         "values-schema",
-        ["holds 2 YAML documents: helm 3 reads only the first of them, helm 4 all"],
+        ["holds 2 YAML documents: Helm 3 reads only the first, Helm 4 reads all"],
     ),
     "values behind an empty document": (
         lambda: with_file("values.yaml", "---\n---\nimage: b\n"),
         "values-schema",
-        ["holds 2 YAML documents: helm 3 reads only the first of them, helm 4 all"],
+        ["holds 2 YAML documents: Helm 3 reads only the first, Helm 4 reads all"],
     ),
     "values that Helm reads otherwise": (
         lambda: dataclasses.replace(with_file("values.yaml", "image: b\n1: a\n1.0: b\n"), values_fit=True),

@@ -121,7 +121,7 @@ def test_waivers_that_are_not_read_are_an_error(text: str, line: int, why: str) 
     marked = CheckInput({"values.yaml": f"# trainchart: ignore[keys-unique] two teams\n{text}".encode()})
     [found] = (found for found in run_checks(marked, rules).findings if found.rule == "waivers")
     assert (found.path, found.line, found.severity) == ("values.yaml", line, Severity.error)
-    assert "nor the waivers in them: " in found.message
+    assert "waivers in its comments cannot be read: " in found.message
     assert why in found.message
     assert ".trainchart-check.yaml" in found.hint
     without = CheckInput({"values.yaml": f"# trainchart: two teams\n{text}".encode()})

@@ -39,7 +39,7 @@ def test_the_keys_that_are_there_are_named_once(message: str, found: dict[str, A
     assert lacks_key(make_report(message)) == ("find key" in message)
 
 
-def test_words_of_a_program_show_no_keys() -> None:
+def test_program_output_is_not_read_as_a_missing_key() -> None:
     report = make_report("couldn't find key a in Secret team-a/keys", "storage-silent")
     assert not list(describe_keys(report, {"Secret": ({"metadata": {"name": "keys"}, "data": {"hub": ""}},)}))
     assert not lacks_key(report)

@@ -106,7 +106,7 @@ def test_stream_of_a_trickling_pod_is_closed(monkeypatch: pytest.MonkeyPatch) ->
     api: Any = Api(Trickle(b"", 1))
     with pytest.raises(Unreachable, match=r"no answer within 0\.05 seconds"):
         read_pod_page(api, "n", "p", 2223, "/status")
-    assert is_closed.wait(10), "its thread goes on, and keeps the connection"
+    assert is_closed.wait(10), "its thread still runs and holds the connection"
 
 
 def test_a_silent_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

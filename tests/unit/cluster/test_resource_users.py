@@ -51,7 +51,7 @@ def test_ended_jobs_and_odd_amounts_count_for_nothing() -> None:
     assert not find(refuse("limits.cpu", "3"), cpu=["odd"])
 
 
-def test_words_of_a_program_name_no_quota() -> None:
+def test_program_output_is_not_read_as_a_quota() -> None:
     assert find(refuse("limits.cpu", "3"))
     assert not find(refuse("limits.cpu", "3"), cause="storage-silent")
     words = f"exceeded quota: team, {refuse('count/pods', '9')}"

@@ -19,7 +19,7 @@ STATES = ("starting", "running", "paused", "waiting", "stopping", "parked")
 again; parked: it has succeeded."""
 
 _PEERS_SHOWN = 50
-"""Those of a thousand would be more than the run controller reads."""
+"""A thousand peers would be more than the run controller reads."""
 
 
 class WaitingPeer(NamedTuple):
@@ -61,7 +61,7 @@ class Status(NamedTuple):
 
 
 def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]) -> str:
-    """Return the snapshot as JSON; of many peers that have not answered, some of those that were asked."""
+    """Return the snapshot as JSON, with at most _PEERS_SHOWN waiting peers: first those that have been asked."""
     shown = sorted(peers, key=lambda peer: peer.reason == PEER_UNASKED)[:_PEERS_SHOWN]
     document: Dict[str, Any] = {
         "taskType": status.task_type,

@@ -66,22 +66,27 @@ def render_version(
 def require_rendering(files: Mapping[str, bytes], engine: str, *, with_install: bool = False) -> Rendering:
     """Return a chart rendered with its own values, as for an upgrade, and `with_install` also as for a first install.
 
-    Objects of both are in it then: templates can give pods to one of them alone.
+    It then holds the objects of both: a template can render a pod for only one of them.
 
     Raises RenderError where it does not render with them.
     """
     helm = find_engine(engine)
-    rendering = _require_rendered(render_version(helm, files, {"": ""}))
+    rendering = _require_rendered(render_version(helm, files, {"": ""}), "see what is wrong with: trainchart check")
     if not with_install:
         return rendering
-    install = _require_rendered(render_version(helm, files, {"": ""}, validate=False, is_upgrade=False))
+    # That the values fit the schema has just been checked.
+    install = _require_rendered(
+        render_version(helm, files, {"": ""}, validate=False, is_upgrade=False),
+        "a first install must render with the chart's own values, or its images are not known; or leave out the check "
+        "of images",
+    )
     return replace(rendering, manifests=(*rendering.manifests, *install.manifests))
 
 
-def _require_rendered(version: RenderedVersion) -> Rendering:
+def _require_rendered(version: RenderedVersion, hint: str) -> Rendering:
     found = version.renderings[""]
     if isinstance(found, str):
-        raise RenderError(found, hint="see what is wrong with: trainchart check")
+        raise RenderError(found, hint=hint)
     return found
 
 

@@ -133,7 +133,7 @@ class KubernetesApi:
         """Return the lines of a container's log, each with its time before it.
 
         `since` is a time in RFC 3339, from whose whole second on lines come; `tail` 0 means all. With `newest`, long
-        lines are cut, and the last ones of as many characters returned: `limitBytes` of the API would drop these.
+        lines are cut, and only the last `newest` characters are returned: the API's `limitBytes` would drop these.
         """
         params = {"container": container, "timestamps": "true", "sinceTime": since}
         params |= {"previous": "true" if is_previous else "", "tailLines": str(tail or "")}
@@ -270,7 +270,7 @@ class KubernetesApi:
         return body
 
     def _exchange(self, request: httpx2.Request, what: str, end: float, log: NewestLines | None) -> tuple[int, bytes]:
-        """Return the status and the body of the answer to a request; `log` gets the body of one that is no error."""
+        """Return the status and the body of the answer to a request; `log` receives the body of a successful one."""
         response = self.client.send(request, stream=True)
         body, size = bytearray(), 0
         add = log.add if log and response.status_code < 400 else body.extend
