@@ -211,7 +211,11 @@ def test_an_index_that_names_an_address_without_a_host(place: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "place", ["a.tgz?v=1", "a.tgz?", "x//a.tgz", "//r.example.com/a.tgz", "https://r.example.com/x/../a.tgz"]
+    "place",
+    [
+        *("a.tgz?v=1", "a.tgz?", "x//a.tgz", "//r.example.com/a.tgz", "https://r.example.com/x/../a.tgz"),
+        *("a%2fb c.tgz", "%2E%2e%2fx y.tgz", "https://r.example.com/z/%2e%2e/x y.tgz"),
+    ],
 )
 def test_an_index_address_that_helm_reads_differently(place: str) -> None:
     store = WebDavStore(parse_location("https://r.example.com/charts"), client(lambda request: reply(200)))
