@@ -214,13 +214,15 @@ def test_default_that_charts_cannot_hold_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "old.py").write_text(
         "import argparse\nparser = argparse.ArgumentParser()\n"
         'parser.add_argument("--bell", default="\\x07")\n'
-        'parser.add_argument("--separator", default="\\t\\u2028")\n'
+        'parser.add_argument("--separator", default="\\t\\u00a0")\n'
+        'parser.add_argument("--break", default="\\u2028")\n'
         'parser.add_argument("data")\n'
     )
     done = call(tmp_path, "init", "old", "--from-script", "old.py")
     assert done.returncode == 0, done.stderr
     assert "old.py:3: --bell is left to the script: its default or one of its choices holds a control" in done.stderr
-    assert "old.py:5: data is left to the script" in done.stderr
+    assert "(also --break" in done.stderr
+    assert "old.py:6: data is left to the script" in done.stderr
     generated = call(tmp_path, "generate", "old")
     assert generated.returncode == 0, generated.stderr
 

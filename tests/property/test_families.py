@@ -20,7 +20,7 @@ from trainchart.spec.chart import VALUES_KEY
 from trainchart.spec.document import parse_document
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9]{0,5}", fullmatch=True)
-TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=12)
+TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc", "Cn", "Zl", "Zp")), max_size=12)
 SCALARS = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(-1e6, 1e6) | TEXTS
 DATA = st.recursive(
     SCALARS, lambda below: st.lists(below, max_size=3) | st.dictionaries(TEXTS, below, max_size=3), max_leaves=6

@@ -35,7 +35,7 @@ _WORDS: Mapping[Form, tuple[str, ...]] = {
 }
 """Form of a flag → the words of the command that give it its value; docs/launcher.md explains the marks."""
 _LONGEST_DESCRIPTION = 200
-_NOT_STORABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_NOT_STORABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
 
 
 class NotReadableError(Exception):
