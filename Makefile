@@ -19,10 +19,11 @@ demo: $(VENV)/.demo ## Generate the chart of models/mnist.yaml, check it, and tr
 test: check tools ## Run all tests that this machine can run, except the long ones (make test-long)
 	cd tests/cluster/go && unformatted=$$("$$(go env GOROOT)/bin/gofmt" -l .) && test -z "$$unformatted"
 	cd tests/cluster/go && CGO_ENABLED=0 go test -trimpath $$(test "$$(uname)" != Linux || echo ./storage) ./networkpolicy/...
-	@mkdir -p build
+	@mkdir -p build && rm -f build/failed
 	@echo "the tests without a cluster run beside those with one, and print to build/tests.txt until they are over"
 	pytest --ignore tests/cluster --numprocesses 2 --dist loadfile >build/tests.txt 2>&1 & others=$$!; \
-	pytest tests/cluster || failed=1; wait $$others || failed=1; cat build/tests.txt; test -z "$$failed"
+	{ pytest tests/cluster 2>&1 || touch build/failed; } | tee build/cluster.txt; wait $$others || touch build/failed; \
+	cat build/tests.txt; test ! -e build/failed || { tail -n 15 build/tests.txt build/cluster.txt | cut -c 1-300; exit 1; }
 
 test-long: tools ## Run the tests that take minutes each: training runs on the test cluster that are disturbed repeatedly
 	python -m tests.cluster.testcluster prepare long

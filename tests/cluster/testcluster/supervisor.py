@@ -17,7 +17,7 @@ from .components import Component
 from .network import in_namespace
 
 _POLL_SECONDS = 0.05
-_SHOWN_LINES = 25
+_SHOWN_LINES = 10
 
 
 class ComponentDied(Exception):
