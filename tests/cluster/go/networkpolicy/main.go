@@ -38,8 +38,12 @@ const bridgeFilter = "/proc/sys/net/bridge/bridge-nf-call-iptables"
 const retryAfter = time.Second
 
 // restPerWork is how long changes are gathered after rules were written, in times of what that took: a thousand pods
-// that start together must not keep a core busy with rules.
-const restPerWork = 10
+// that start together must not keep a core busy with rules. Never longer than longestRest, since new pods cannot be
+// reached until then: on a busy machine, writing takes seconds.
+const (
+	restPerWork = 10
+	longestRest = 3 * time.Second
+)
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "kubeconfig file of a user who may read policies, pods and namespaces")
@@ -119,7 +123,7 @@ func run(ctx context.Context, kubeconfig, node string) error {
 		applied = wanted
 		select {
 		case <-ctx.Done():
-		case <-time.After(restPerWork * time.Since(begun)):
+		case <-time.After(min(restPerWork*time.Since(begun), longestRest)):
 		}
 	}
 }
