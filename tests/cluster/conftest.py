@@ -82,7 +82,7 @@ def lasting_cluster(_own_cluster: Cluster | None) -> Cluster:
 
 
 def _start_cluster() -> Cluster:
-    """Start the cluster, a second time where it did not start: on a busy machine a component may lose a race.
+    """Start the cluster, a second time where it did not start: on a busy machine a component may give up too early.
 
     Elsewhere systemd starts such a component again. Why the first start failed is a warning at the end of the run.
     """

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sync/errgroup"
@@ -15,6 +17,9 @@ import (
 	"google.golang.org/grpc/status"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
+
+// pauseAfterRefusal is how long the driver waits before it offers itself again.
+const pauseAfterRefusal = time.Second
 
 // nodeServer mounts volumes into the pods of one node.
 type nodeServer struct {
@@ -143,7 +148,7 @@ func (identityServer) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeRespo
 type registrar struct {
 	registration.UnimplementedRegistrationServer
 	endpoint string
-	refused  chan<- error
+	refused  chan<- string
 }
 
 func (r *registrar) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
@@ -154,42 +159,66 @@ func (r *registrar) GetInfo(context.Context, *registration.InfoRequest) (*regist
 
 func (r *registrar) NotifyRegistrationStatus(_ context.Context, result *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
 	if !result.GetPluginRegistered() {
-		// The kubelet does not try again by itself: end, so that whoever starts the driver sees it.
-		r.refused <- errors.New("the kubelet refused the driver: " + result.GetError())
+		select {
+		case r.refused <- result.GetError():
+		default: // it is known already
+		}
 	}
 	return &registration.RegistrationStatusResponse{}, nil
 }
 
-// serve answers on the CSI socket, then on the registration socket, until the context ends or the kubelet refuses.
+// serve answers on the CSI socket, and on the registration socket, until the context ends.
 func serve(ctx context.Context, node *nodeServer, endpoint, registry string) error {
-	refused := make(chan error, 1)
-	driver, registered := grpc.NewServer(), grpc.NewServer()
+	driver := grpc.NewServer()
 	csi.RegisterIdentityServer(driver, identityServer{})
 	csi.RegisterNodeServer(driver, node)
-	registration.RegisterRegistrationServer(registered, &registrar{endpoint: endpoint, refused: refused})
-
-	group, ctx := errgroup.WithContext(ctx)
-	for _, server := range []struct {
-		path string
-		*grpc.Server
-	}{{endpoint, driver}, {registry, registered}} {
-		listener, err := listen(server.path)
-		if err != nil {
-			return err
-		}
-		group.Go(func() error { return server.Serve(listener) })
+	listener, err := listen(endpoint)
+	if err != nil {
+		return err
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return driver.Serve(listener) })
 	group.Go(func() error {
 		defer driver.Stop()
-		defer registered.Stop()
-		select {
-		case err := <-refused:
-			return err
-		case <-ctx.Done():
-			return nil
-		}
+		return register(ctx, endpoint, registry)
 	})
 	return group.Wait()
+}
+
+// register offers the driver to the kubelet until the context ends. The kubelet refuses a driver while it has no Node or
+// no API server to write it to, and does not try again by itself; but it takes a new socket for a new driver.
+func register(ctx context.Context, endpoint, registry string) error {
+	for {
+		refusal, err := offer(ctx, endpoint, registry)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		fmt.Fprintln(os.Stderr, "storage: the kubelet refused the driver:", refusal)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pauseAfterRefusal):
+		}
+	}
+}
+
+// offer answers on the registration socket until the kubelet refuses the driver, or the context ends.
+func offer(ctx context.Context, endpoint, registry string) (refusal string, err error) {
+	refused, failed := make(chan string, 1), make(chan error, 1)
+	server := grpc.NewServer()
+	registration.RegisterRegistrationServer(server, &registrar{endpoint: endpoint, refused: refused})
+	listener, err := listen(registry)
+	if err != nil {
+		return "", err
+	}
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return "", err
+	case refusal = <-refused:
+	case <-ctx.Done():
+	}
+	server.GracefulStop()
+	return refusal, nil
 }
 
 func listen(path string) (net.Listener, error) {
