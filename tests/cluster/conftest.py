@@ -20,6 +20,7 @@ from lightkube.resources.core_v1 import Namespace, Pod, ResourceQuota, ServiceAc
 from tests.cluster.testcluster.access import Access, describe
 from tests.cluster.testcluster.choice import Named, Nowhere, Own
 from tests.cluster.testcluster.cluster import Cluster, ClusterError, start_cluster
+from tests.cluster.testcluster.control import ControlError
 from tests.cluster.testcluster.faults import Faults, Site
 from tests.cluster.testcluster.images import ImageBuildError
 from tests.cluster.testcluster.ingredients import find_home, prepare_ingredients
@@ -73,6 +74,18 @@ def _own_cluster(_choice: Named | Own) -> Iterator[Cluster | None]:
     cluster.stop()
 
 
+@pytest.fixture(autouse=True)
+def _watched(request: pytest.FixtureRequest, _own_cluster: Cluster | None) -> Iterator[None]:
+    """Ends the run once a component of the cluster has ended by itself: all that follows would fail for it, slowly."""
+    yield
+    if _own_cluster is not None:
+        try:
+            _own_cluster.check()
+        except ControlError as error:
+            request.session.shouldfail = f"a component of the test cluster ended by itself: {error}"
+            raise
+
+
 @pytest.fixture(scope="session")
 def lasting_cluster(_own_cluster: Cluster | None) -> Cluster:
     """The same as `own_cluster`, for fixtures that many tests share."""
@@ -95,10 +108,9 @@ def _start_cluster() -> Cluster:
 
 
 @pytest.fixture
-def own_cluster(lasting_cluster: Cluster) -> Iterator[Cluster]:
+def own_cluster(lasting_cluster: Cluster) -> Cluster:
     """The tests' own cluster, for what nobody does to somebody's: stop kubelets, cut cables, fill disks."""
-    yield lasting_cluster
-    lasting_cluster.check()
+    return lasting_cluster
 
 
 @pytest.fixture(scope="session")
