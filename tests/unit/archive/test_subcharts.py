@@ -232,6 +232,10 @@ SEVERAL = "values.yaml holds 2 YAML documents: Helm 3 reads only the first, Helm
         (b"a: 1\n---\nb: 2\n", SEVERAL),
         (b"\xef\xbb\xbf---\n---\na: 1\n", SEVERAL),
         (b"a: 1\r\n--- # more\r\nb: 2\r\n", SEVERAL),
+        (
+            b"%TAG ! tag:x,2000:\n---\na: 1\n",
+            "values.yaml begins with the directive '%TAG ! tag:x,2000:': Helm 3 follows",
+        ),
         (b"a: 1\n...\nb: 2\n", "values.yaml cannot be read: line 3: did not find expected <document start>"),
         (b"a: 1\n---\nb: [\n", "values.yaml cannot be read: line 4: did not find expected node content"),
     ],

@@ -176,6 +176,11 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
         "values-schema",
         ["holds 2 YAML documents: Helm 3 reads only the first, Helm 4 reads all"],
     ),
+    "values with a directive": (
+        lambda: with_file("values.yaml", "# Values\n\n%YAML 1.1\n---\nimage: b\n"),
+        "values-schema",
+        ["begins with the directive '%YAML 1.1': Helm 3 follows it, Helm 4 refuses the chart"],
+    ),
     "values that Helm reads otherwise": (
         lambda: dataclasses.replace(with_file("values.yaml", "image: b\n1: a\n1.0: b\n"), values_fit=True),
         "values-schema",

@@ -13,20 +13,20 @@ from jsonschema.validators import validator_for
 from referencing.exceptions import Unresolvable
 
 from trainchart.archive.lock import LOCK_FILE
-from trainchart.archive.values_file import describe_extra_documents
+from trainchart.archive.values_file import describe_helm_difference
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import SCHEMA_FILE, VALUES_FILE, chart_file, read_source
 from trainchart.helm.asked import read_schemas
 from trainchart.helm.misread_values import find_misread_values
-from trainchart.kubernetes_yaml import YamlError, YamlTooLarge, parse_documents, parse_mapping
+from trainchart.kubernetes_yaml import YamlError, YamlTooLarge, parse_mapping
 from trainchart.schema_validation import make_validator
 
 
 def check_values_schema(given: CheckInput) -> Iterator[Finding]:
     """Check that values.yaml is one document, that the schema is a valid JSON schema, and that values.yaml fits it."""
     try:
-        documents = parse_documents(read_source(given, VALUES_FILE), drop_empty=False)
+        problem = describe_helm_difference(read_source(given, VALUES_FILE))
     except YamlTooLarge as error:
         yield Finding(f"is too large: {error.message}", path=VALUES_FILE)
         return
@@ -34,8 +34,8 @@ def check_values_schema(given: CheckInput) -> Iterator[Finding]:
         if given.values_fit:  # else Helm says what it cannot read
             yield Finding(f"cannot be read: {error.message}", path=VALUES_FILE, line=error.line)
             return
-        documents = ()
-    if problem := describe_extra_documents(documents):
+        problem = ""
+    if problem:
         yield Finding(problem, path=VALUES_FILE)
         return
     if SCHEMA_FILE not in given.files:
