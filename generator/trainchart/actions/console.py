@@ -61,6 +61,20 @@ _RECORD_LATE_SECONDS = 45.0
 """So long after a step that the leading pod has told, the record may know an older one."""
 
 
+_GONE_SECONDS = 3600.0
+"""So long after a release was last read, its scalars are forgotten: it was uninstalled, and nobody looks at it."""
+
+
+@dataclass
+class _Seen:
+    """What was seen of a release."""
+
+    points: list[Point] = field(default_factory=list)
+    told_at: float = -math.inf
+    """When its leading pod told a step the last time."""
+    read_at: float = 0.0
+
+
 @dataclass(frozen=True)
 class Scope:
     """What a console looks at."""
@@ -79,9 +93,7 @@ class RunSource:
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self._seen: dict[RunRef, list[Point]] = {}
-        self._told_at: dict[RunRef, float] = {}
-        """When the leading pod of a release told a step the last time."""
+        self._seen: dict[RunRef, _Seen] = {}
 
     def watch_list(self, origin: str) -> Callable[[], ListView]:
         return self._watch_local() if origin == LOCAL else self._watch_cluster()
@@ -152,6 +164,7 @@ class RunSource:
                 last = ListView(tuple(reports), notes, read_at=time.time())
                 for report in reports:
                     self._keep_points(report)
+                self._forget_gone()
             return last
 
         return read
@@ -168,16 +181,24 @@ class RunSource:
     def _keep_points(self, report: Report, *, is_live: bool = False) -> list[Point]:
         """Return the points of a release that were seen so far, with that of this report."""
         run, progress, now = refer_to(report), report.progress, time.monotonic()
-        points = self._seen.get(run, [])
+        seen = self._seen.setdefault(run, _Seen())
+        seen.read_at, points = now, seen.points
         if is_live:
-            self._told_at[run] = now
-        elif now < self._told_at.get(run, -math.inf) + _RECORD_LATE_SECONDS and not report.is_over:
+            seen.told_at = now
+        elif now < seen.told_at + _RECORD_LATE_SECONDS and not report.is_over:
             return points
         point = make_point(points, _LAST, progress.at, progress.step, progress.metrics, progress.examples_per_second)
         if point is not None:
             points = [*points, point]
-            self._seen[run] = thin(points) if len(points) >= 2 * POINTS_KEPT else points
+            seen.points = thin(points) if len(points) >= 2 * POINTS_KEPT else points
         return points
+
+    def _forget_gone(self) -> None:
+        oldest = time.monotonic() - _GONE_SECONDS
+        # Several threads read; those that come meanwhile are not old.
+        for run, seen in list(self._seen.items()):
+            if seen.read_at < oldest:
+                self._seen.pop(run, None)
 
 
 class KeepPoints(Protocol):

@@ -14,6 +14,7 @@ from tests.small_cluster.cluster_objects import NAMESPACE, make_pods, make_recor
 from tests.small_cluster.helm_records import make_helm_record
 from tests.small_cluster.small_api import SmallApi, serve_small_api
 from tests.support.model_server_objects import make_deployment
+from trainchart.actions import console
 from trainchart.actions.console import RunSource, Scope
 from trainchart.actions.support import live_progress
 from trainchart.actions.support.cluster_access import Place
@@ -177,6 +178,20 @@ def test_the_final_evaluation_at_the_last_step_is_kept(
     view = [look() for _ in reports][-1]
     curves = [(curve.name, curve.steps, curve.values) for curve in view.curves]
     assert curves == [("loss", (1300,), (0.25,)), ("test_loss", (1300,), (0.3,))]
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(3600.0, (1200, 1300)), (0.0, (1300,))])
+def test_scalars_of_releases_that_are_gone_are_forgotten(
+    api: SmallApi, runs: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, steps: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(console, "_GONE_SECONDS", seconds)
+    look_at_all = (source := make_source(runs)).watch_list(CLUSTER)
+    assert len(look_at_all().reports) == 1
+    there, api.objects = api.objects, {}
+    assert not look_at_all().reports
+    later = {**STEP, "step": 1300, "at": time.time()}
+    api.objects = {**there, "configmaps": [make_record(make_state("Running", progress=later))]}
+    assert {curve.steps for curve in source.watch_run(RELEASE)().curves} == {steps}
 
 
 def test_who_may_not_ask_pods_sees_the_record(api: SmallApi, runs: Path) -> None:
