@@ -40,8 +40,11 @@ class _Rule:
 
 
 def drop_ignored(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files that Helm would load, sorted by path; ToolError for a .helmignore it refuses."""
-    rules = _parse_rules(files.get(IGNORE_FILE, b"").decode("utf-8-sig", errors="replace"))
+    """Return the files that Helm would load, sorted by path; ToolError for a .helmignore that is refused."""
+    try:
+        rules = _parse_rules(files.get(IGNORE_FILE, b"").decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ToolError(f"{IGNORE_FILE} is not UTF-8 text", hint="save it as UTF-8") from error
     dropped: dict[str, bool] = {}
 
     def is_dropped(path: str, is_folder: bool) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 
 from trainchart.archive.chart_file import IDENTITY_ANNOTATION
 from trainchart.archive.chart_keys import INDEX_KEYS, find_mistaken_chart_key, find_mistaken_key
+from trainchart.chart_version import is_chart_version
 from trainchart.errors import PublishError
 from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping
@@ -30,6 +31,7 @@ _GENERATED = re.compile(r"^generated:[^\n]*$", re.MULTILINE)
 _FIRST_KEY = re.compile(r"^( +)[^\s#-]", re.MULTILINE)
 _PLAIN_KEY = re.compile(r"([A-Za-z]+):")
 _INDEX_KEYS = frozenset(["annotations", "apiVersion", "entries", "generated", "publicKeys", "serverInfo"])
+_ALIAS = re.compile("[A-Za-z0-9_-]+")
 _NODE_LIMIT = 2_000_000
 """Keys and values of an index that is parsed whole: public ones of thousands of versions have half of it."""
 _HEADER = r"^(?P<indent>{})(?P<quote>[\"']?)(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?P=quote):[ \t]*$"
@@ -112,7 +114,7 @@ def find_entry(text: str, chart: str, version: str) -> dict[str, Any] | None:
         entries = _parse_items(tuple(chosen.values()), chart)
     if entries is None:
         entries = tuple(_entries_of(_parse_whole(text), chart))
-    found = [entry for entry in entries if str(entry.get("version")) == version]
+    found = [entry for entry in entries if entry.get("version") == version]
     mistaken = [entry for entry in entries if find_mistaken_chart_key(entry, INDEX_KEYS)]
     return next(iter(_require_unambiguous((*found, *mistaken), chart)), None)
 
@@ -130,6 +132,11 @@ def _require_unambiguous(entries: tuple[dict[str, Any], ...], chart: str) -> tup
         mistaken = find_mistaken_chart_key(entry, INDEX_KEYS)
         if mistaken is not None:
             raise PublishError(f"{INDEX_FILE}: {chart} {version}: {mistaken}", hint=f"write {mistaken.meant} in it")
+        if problem := _describe_skipped(entry):
+            raise PublishError(
+                f"{INDEX_FILE}: {chart} {version}: {problem}: Helm would take another version in its place",
+                hint="correct the entry, or remove it",
+            )
         if version in versions:
             raise PublishError(
                 f"{INDEX_FILE} has {chart} {version} twice, where one entry is expected",
@@ -137,6 +144,35 @@ def _require_unambiguous(entries: tuple[dict[str, Any], ...], chart: str) -> tup
             )
         versions.add(version)
     return entries
+
+
+def _describe_skipped(entry: Mapping[str, Any]) -> str:
+    """Return why Helm skips an entry, or reads its version as another text; empty if it takes it as it is.
+
+    Source: Metadata.Validate in pkg/chart/v2/metadata.go, which loadIndex of pkg/repo/v1/index.go calls.
+    """
+    version = entry.get("version")
+    if not isinstance(version, str) or not is_chart_version(version):
+        return "its version is not SemVer 2"
+    if entry.get("type") not in (None, "", "application", "library"):
+        return f"its type is {entry['type']!r:.40}, expected application or library"
+    if None in _list(entry.get("maintainers")):
+        return "one of its maintainers is empty"
+    called: set[str] = set()
+    for dependency in _list(entry.get("dependencies")):
+        if not isinstance(dependency, Mapping):
+            return "one of its dependencies is empty"
+        name, alias = str(dependency.get("name") or ""), str(dependency.get("alias") or "")
+        if alias and not _ALIAS.fullmatch(alias):
+            return f"its dependency {name!r:.80} has the alias {alias!r:.80}, which is not a name"
+        if (alias or name) in called:
+            return f"two of its dependencies are called {alias or name!r:.80}"
+        called.add(alias or name)
+    return ""
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def add_entry(text: str, chart: str, entry: Mapping[str, Any], generated: str) -> str:

@@ -79,9 +79,9 @@ class IndexRepository:
         if entry is None:
             return None
         urls = entry.get("urls")
-        if not isinstance(urls, list) or not urls:
+        if not isinstance(urls, list) or not urls or not isinstance(urls[0], str):
             raise PublishError(f"{INDEX_FILE} of {self.url} does not say where {name} {version} is")
-        reference = str(urls[0])
+        reference = urls[0]
         if "#" in reference:
             raise PublishError(
                 f"{INDEX_FILE} of {self.url} names {reference}, of which helm reads only the part before the #",

@@ -120,3 +120,9 @@ def test_more_patterns_than_anyone_needs_are_refused() -> None:
     assert drop_ignored({**files, IGNORE_FILE: b"# x\n" * 10_000 + b"a\n" * 500}).keys() == {"Chart.yaml", IGNORE_FILE}
     with pytest.raises(ToolError, match="more than 500 patterns"):
         drop_ignored({**files, IGNORE_FILE: b"a\n" * 501})
+
+
+def test_rules_that_are_no_utf8_are_refused() -> None:
+    """Helm compares bytes; a reader that replaces them drops files that Helm packs."""
+    with pytest.raises(ToolError, match=r"\.helmignore is not UTF-8 text"):
+        drop_ignored({IGNORE_FILE: b"\xff.yaml\n", "templates/\ufffd.yaml": b""})

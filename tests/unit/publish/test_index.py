@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import Any
 
 import pytest
@@ -204,6 +205,38 @@ AMBIGUOUS = {
     "twice, in json": json.dumps(yaml.safe_load(BY_HELM.replace("  zeta:\n", f"{TWICE}  zeta:\n"))),
     "a key twice in json": '{"apiVersion": "v1", "entries": {"mnist": [{"name": "mnist"}]}, "entries": {}}',
 }
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ({"type": "none"}, "its type is 'none'"),
+        ({"maintainers": [None]}, "one of its maintainers is empty"),
+        ({"dependencies": [None]}, "one of its dependencies is empty"),
+        ({"dependencies": [{"name": "a", "alias": "a.b"}]}, "its dependency 'a' has the alias 'a.b'"),
+        ({"dependencies": [{"name": "a"}, {"name": "b", "alias": "a"}]}, "two of its dependencies are called 'a'"),
+    ],
+)
+def test_an_entry_that_helm_skips_is_refused(more: dict[str, Any], problem: str) -> None:
+    """Helm falls back to a version that is written differently, such as v1.0.0."""
+    entry = {"apiVersion": "v2", "name": "mnist", "version": "1.0.0", "urls": ["good.tgz"]}
+    assert find_entry(make_index(entry), "mnist", "1.0.0") == entry
+    text = make_index({**entry, "version": "v1.0.0", "urls": ["evil.tgz"]}, {**entry, **more})
+    with pytest.raises(PublishError, match=f"mnist 1.0.0: {problem}"):
+        find_entry(text, "mnist", "1.0.0")
+    with pytest.raises(PublishError, match="another version in its place"):
+        find_entries(make_index({**entry, **more}), "mnist")
+
+
+@pytest.mark.parametrize("version", ["v1.1.0", "1.1", "1.1.0\u200b", 1.1, None])
+def test_versions_that_helm_reads_otherwise_are_refused(version: object) -> None:
+    entry = {"apiVersion": "v2", "name": "mnist", "version": "1.0.0", "urls": ["good.tgz"]}
+    with pytest.raises(PublishError, match=f"mnist {re.escape(str(version))}: its version is not SemVer 2"):
+        find_entries(make_index({**entry, "version": version}, entry), "mnist")
+
+
+def make_index(*entries: dict[str, Any]) -> str:
+    return yaml.safe_dump({"apiVersion": "v1", "entries": {"mnist": list(entries)}})
 
 
 HIDDEN = {

@@ -58,6 +58,7 @@ def test_keys_of_an_index_in_a_chart_file_stay_out_of_the_index(tmp_path: Path, 
     ("urls", "message"),
     [
         ([], "does not say where demo 1.0.0 is"),
+        *(([odd], "does not say where demo 1.0.0 is") for odd in (None, True, 1e3)),
         (["gone.tgz"], "names gone.tgz, which does not exist"),
         (["../demo-1.0.0.tgz"], "is outside the folder"),
         (["%2E%2e/demo-1.0.0.tgz"], "is outside the folder"),
@@ -66,7 +67,7 @@ def test_keys_of_an_index_in_a_chart_file_stay_out_of_the_index(tmp_path: Path, 
     ],
 )
 def test_an_index_that_leads_nowhere(
-    repository: IndexRepository, tmp_path: Path, urls: list[str], message: str
+    repository: IndexRepository, tmp_path: Path, urls: list[object], message: str
 ) -> None:
     publish_upload(repository, upload("1.0.0"))
     index = yaml.safe_load((tmp_path / "index.yaml").read_text())

@@ -18,9 +18,15 @@ LOCK_SECONDS = 120
 _WAIT_SECONDS = 150.0
 _PAUSE_SECONDS = 0.5
 _LOCKED = 423
-_WHOLE_ADDRESS = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
-_SENT_AS_WRITTEN = "/:?&=%+@~,;!$'()*"
-"""Other characters of an address are escaped, as Helm escapes all but brackets."""
+_SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
+_PART = r"[A-Za-z0-9_~@$&'()*+,=!-][A-Za-z0-9_~@$&'()*+,=!.-]*"
+_RELATIVE = re.compile(rf"(?:\.\./)*(?:{_PART}/)*{_PART}")
+_WHOLE = re.compile(
+    rf"""https?://(?:[^\s/?\#@\\]*@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?
+    (?:/(?:{_PART.replace("~", "~%")})?)*(?:\?[A-Za-z0-9_~%@$&'()*+,=!.:;/?-]*)?""",
+    re.VERBOSE,
+)
+"""Addresses that Go's net/url and Python's urllib resolve alike, and no server or client changes."""
 _ESCAPED_PART = re.compile("%(?:2e|2f|5c)", re.IGNORECASE)
 _NO_LOCKS = (400, 403, 404, 405, 501)
 _LOCK_BODY = (
@@ -39,19 +45,9 @@ class WebDavStore:
 
     def read(self, reference: str) -> bytes | None:
         what = f"read {reference} of {self.url}"
-        _require_same_as_helm(reference, what)
-        try:
-            url = urljoin(self._base, quote(reference, safe=_SENT_AS_WRITTEN))
-            # Helm fails there; urljoin fills in the host of the index.
-            url = "" if urlsplit(reference).scheme and not urlsplit(reference).hostname else url
-        except ValueError:  # Half a character, which JSON can write, or a host that cannot be.
-            url = ""
-        if not url.startswith(("https://", "http://")) or (url.startswith("http://") and self._is_encrypted):
-            raise PublishError(
-                f"cannot {what}: the address must name a host and start with https:// (or http://, if the repository "
-                "does)",
-                hint="correct the address in the index",
-            )
+        url = urljoin(self._base, _require_same_as_helm(reference, what))
+        if url.startswith("http://") and self._is_encrypted:
+            raise _no_address(what)
         answer = self._client.send("GET", url, what=what)
         if answer.status in (404, 410):
             return None
@@ -117,18 +113,31 @@ class WebDavStore:
         return self._client.send(method, url, what=f"lock {self.url}", headers=headers, body=body)
 
 
-def _require_same_as_helm(reference: str, what: str) -> None:
-    """Raise PublishError for an address of an index by which Helm asks for something else than we would."""
-    path, mark, _ = reference.partition("?")
-    if _WHOLE_ADDRESS.match(reference):
-        # Our client resolves these, Helm does not.
-        is_changed, how = bool({".", ".."} & {*path.split("/")}), "the URL without . and .. in its path"
+def _require_same_as_helm(reference: str, what: str) -> str:
+    """Return an address of an index; PublishError for one by which Helm may ask for something else than we would.
+
+    Such are `..;a.tgz`, where Python cuts at the `;` first, `a.tgz?x`, where Helm drops the query, and `%2e%2e/a.tgz`.
+    """
+    if _SCHEME.match(reference):
+        try:
+            has_host = bool(urlsplit(reference).hostname)
+        except ValueError:
+            has_host = False
+        if not has_host or not reference.startswith(("https://", "http://")):
+            raise _no_address(what)
+        is_same = _WHOLE.fullmatch(reference) and not _ESCAPED_PART.search(reference.partition("?")[0])
     else:
-        # Helm drops the query, and keeps both slashes.
-        is_changed, how = bool(mark) or "//" in path, "the relative URL without ? and //"
-    if found := _ESCAPED_PART.search(path):
-        # Helm decodes it where another character of the URL must be escaped.
-        is_changed, how = True, f"the URL without {found[0]}"
-    if is_changed:
-        what = f"cannot {what}: Helm may fetch a different file from that URL"
-        raise PublishError(what, hint=f"correct the index: write {how}")
+        is_same = _RELATIVE.fullmatch(reference)
+    if not is_same:
+        raise PublishError(
+            f"cannot {what}: Helm may fetch a different file from that URL",
+            hint="correct the index: write names of letters, digits and -._+ only, such as charts/a-1.0.0.tgz",
+        )
+    return reference
+
+
+def _no_address(what: str) -> PublishError:
+    return PublishError(
+        f"cannot {what}: the address must name a host and start with https:// (or http://, if the repository does)",
+        hint="correct the address in the index",
+    )
