@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from tests.controller.fake_api import FakeApi, make_pod
+from trainchart_controller import pod_logs
 from trainchart_runtime import causes
 
 CHIEF, WORKER, PS = (f"exp1-mnist-{role}" for role in ("chief", "worker", "ps"))
@@ -89,6 +91,26 @@ def test_of_a_long_progress_bar_the_last_state_is_kept(api: FakeApi, decide: Any
     bar = b"\r".join(b"%6d/30000 loss 0.5" % step for step in range(30_001))
     api.pod_logs = {(f"{CHIEF}-0", "false"): b"first\n" + bar + b"\n"}
     assert decide("worker-1", causes.PROGRAM_ERROR)[f"{CHIEF}-0"][-1].strip() == "30000/30000 loss 0.5"
+
+
+@pytest.mark.parametrize("said", ["Authorization: Bearer hunter2", "postgres://me:hunter2@db"])
+@pytest.mark.parametrize(("limit", "ending"), [("_END_LIMIT", "\nValueError: no\n"), ("_LINE_BYTES", "\rthe error")])
+def test_a_password_is_hidden_wherever_a_long_log_is_cut(
+    monkeypatch: pytest.MonkeyPatch, said: str, limit: str, ending: str
+) -> None:
+    log = f"before {said} is the error here{ending}".encode()
+    pod: Any = SimpleNamespace(name=CHIEF)
+
+    class Stub:
+        def read_end(self, path: str, seconds: float, most: int) -> bytes:
+            del path, seconds
+            return log[-most:]
+
+    for most in range(len(ending) + 1, len(log) + 1):
+        monkeypatch.setattr(pod_logs, limit, most)
+        lines = pod_logs.read_logs(lambda: cast(Any, Stub()), "n", [pod])[CHIEF]["lines"]
+        assert "hunter2" not in " ".join(lines)
+        assert lines[-1] in ("ValueError: no", "the error")
 
 
 @pytest.mark.timeout(120)

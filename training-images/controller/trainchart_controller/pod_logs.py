@@ -6,6 +6,7 @@ Not from the launchers: the container that decides a run has ended by then, and 
 from __future__ import annotations
 
 import queue
+import re
 import threading
 import time
 from typing import Any, Callable, Dict, List, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence
 from trainchart_controller.api import Api, ApiError
 from trainchart_runtime.contract import LOG_LINES_KEPT, TRAINING_CONTAINER
 from trainchart_runtime.kept_logs import PODS_KEPT, keep_lines, share_room
-from trainchart_runtime.log_text import is_lost_log, visible_line
+from trainchart_runtime.log_text import hide_credentials, is_lost_log, visible_line
 from trainchart_runtime.run.observation import PodView
 
 _SECONDS = 3.0
@@ -24,6 +25,7 @@ _END_LIMIT = 400_000
 """Bytes kept of one container's last lines: a program can write anything, and the controller has little memory."""
 _LINE_BYTES = 100_000
 """Bytes looked at of one line."""
+_LINE = re.compile(rb"[^\r\n]*")
 _READERS = 8
 """Logs that are read at once."""
 
@@ -75,6 +77,7 @@ def _read_texts(connect: Callable[[], Api], path: str, until: float) -> List[byt
             text = connect().read_end(f"{path}?{query}", seconds, _END_LIMIT)
         except ApiError:
             continue
+        text = _drop_cut_words(text) if len(text) == _END_LIMIT else text
         if text not in texts and not is_lost_log(text.decode("utf-8", "replace")):
             texts.insert(0, text)
     return texts
@@ -94,4 +97,16 @@ def _parse_lines(texts: Sequence[bytes]) -> List[str]:
 
 def _cut(line: bytes) -> bytes:
     """Return what says most of a long line: its beginning, or what has overwritten it, as progress bars do."""
-    return line[-_LINE_BYTES:] if b"\r" in line else line[:_LINE_BYTES]
+    if len(line) <= _LINE_BYTES or b"\r" not in line:
+        return line[:_LINE_BYTES]
+    return _drop_cut_words(line[-_LINE_BYTES:])
+
+
+def _drop_cut_words(end: bytes) -> bytes:
+    """Return the end of a text without the first three words of its first line.
+
+    They may be the rest of `Bearer TOKEN`, which is no longer recognized as one.
+    """
+    line = _LINE.match(end)[0]  # type: ignore[index]  # an empty line matches, too
+    words = hide_credentials(line.decode("utf-8", "replace")).split(None, 3)
+    return (words[3].encode() if len(words) > 3 else b"") + end[len(line) :]
