@@ -163,3 +163,20 @@ def test_chart_with_a_key_is_packed_only_with_a_waiver(plain_chart: Path, tmp_pa
     )
     done = run(plain_chart, "-d", tmp_path / "dist", "--format", "json")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("env: {DB_PASSWORD: hunter2hunter2}\nenv: {}\n", "has the key env twice, of which only the last was searched"),
+        ("x: ! y\nenv: {DB_PASSWORD: hunter2hunter2}\n", "was searched for passwords only by lines: a lone !"),
+    ],
+)
+def test_values_that_cannot_be_searched_whole_are_not_packed(
+    plain_chart: Path, tmp_path: Path, text: str, problem: str
+) -> None:
+    (plain_chart / "values.yaml").write_text(text)
+    done = run(plain_chart, "-d", tmp_path / "dist")
+    assert done.returncode == 6, done.stderr
+    assert problem in " ".join(done.stderr.split())
+    assert not list((tmp_path / "dist").glob("*"))

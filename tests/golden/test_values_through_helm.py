@@ -361,6 +361,32 @@ def test_a_hyperparameter_that_helm_would_remove_is_refused(engine: HelmEngine) 
     assert 'hyperparameters.tag: "<no value>" contains <no value>' in told(refusal.value)
 
 
+@pytest.mark.parametrize("place", ["commonAnnotations.note", "volumes.checkpoints.subPath"])
+def test_a_text_that_becomes_what_helm_removes_is_refused(engine: HelmEngine, place: str) -> None:
+    overrides = ValueOverrides(set_jsons=(f'{place}="<$(TRAINCHART_RELEASE) value>"',))
+    engine.render(MNIST, release="yes", overrides=overrides)
+    with pytest.raises(RenderError) as refusal:
+        engine.render(MNIST, release="no", overrides=overrides)
+    assert "has <no value> in it with the release's names" in told(refusal.value)
+
+
+def test_a_key_that_readers_merge_is_refused(engine: HelmEngine) -> None:
+    manifest = {**CONFIG_MAP, "data": {"<<": {"a": "merged"}, "b": "1"}}
+    with pytest.raises(RenderError) as refusal:
+        engine.render(
+            MNIST, release="exp", overrides=ValueOverrides(set_jsons=(f"extraManifests[0]={json.dumps(manifest)}",))
+        )
+    assert "extraManifests[0].data.<<: YAML readers merge what the key << holds" in told(refusal.value)
+
+
+@pytest.mark.parametrize("text", ["x\n\n\n", "x\u3000", "x\u00a0\n", "<<", "a: <<: b"])
+def test_annotations_end_as_they_are_given(engine: HelmEngine, text: str) -> None:
+    """Helm changes blank lines and spaces at the end of a document, where annotations must not stand."""
+    overrides = ValueOverrides(set_jsons=(f"commonAnnotations={json.dumps({'zz': text})}",))
+    rendering = engine.render(MNIST, release="exp", overrides=overrides)
+    assert {m.document["metadata"]["annotations"]["zz"] for m in rendering.manifests if m.kind != "Pod"} == {text}
+
+
 def test_texts_like_the_one_that_helm_removes_are_kept(engine: HelmEngine) -> None:
     text = "<no-value> no value \\u003cno value\\u003e"
     overrides = ValueOverrides(set_jsons=(f"env={json.dumps({'A': text})}", 'global={"other": "<no value>"}'))

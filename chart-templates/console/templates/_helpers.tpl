@@ -11,23 +11,28 @@ and U+2029 as they are, which Kubernetes reads as line breaks.
 {{- end -}}
 
 {{- /*
-Helm removes "<no value>" from all that it renders, also in quotes: (dict "where" "" "value" (index . "Values")), since to
-check, .Values would mean that the templates use every value.
+Helm removes "<no value>" from all that it renders, also in quotes, and writes the key << without quotes, so that readers
+merge it: (dict "where" "" "value" (index . "Values")), since to check, .Values would mean that the templates use every
+value.
 */}}
-{{- define "<%= name %>.refuseNoValue" -}}
+{{- define "<%= name %>.refuseChanged" -}}
 {{- $where := .where -}}
-{{- if not (contains "<no value>" (toRawJson .value)) -}}
+{{- $json := toRawJson .value -}}
+{{- if not (or (contains "<no value>" $json) (contains "\"<<\"" $json)) -}}
 {{- else if kindIs "map" .value -}}
 {{- range $key, $value := .value -}}
 {{- $place := printf "%s.%s" $where $key | trimPrefix "." -}}
-{{- include "<%= name %>.refuseNoValue" (dict "where" $place "value" $key) -}}
-{{- include "<%= name %>.refuseNoValue" (dict "where" $place "value" $value) -}}
+{{- if eq $key "<<" -}}
+{{- fail (printf "%s: YAML readers merge what the key << holds into the mapping around it: name it differently" $place) -}}
+{{- end -}}
+{{- include "<%= name %>.refuseChanged" (dict "where" $place "value" $key) -}}
+{{- include "<%= name %>.refuseChanged" (dict "where" $place "value" $value) -}}
 {{- end -}}
 {{- else if kindIs "slice" .value -}}
 {{- range $index, $value := .value -}}
-{{- include "<%= name %>.refuseNoValue" (dict "where" (printf "%s[%d]" $where $index) "value" $value) -}}
+{{- include "<%= name %>.refuseChanged" (dict "where" (printf "%s[%d]" $where $index) "value" $value) -}}
 {{- end -}}
-{{- else -}}
+{{- else if contains "<no value>" $json -}}
 {{- fail (printf "%s: %q contains <no value>, which Helm removes from every text: write it in another way" $where .value) -}}
 {{- end -}}
 {{- end -}}

@@ -22,7 +22,7 @@
 
 {{- /* Values that the schema cannot refuse, because several of them together are wrong. Included by the StatefulSets. */}}
 {{- define "<%= name %>.refuse" -}}
-{{- include "<%= name %>.refuseNoValue" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
+{{- include "<%= name %>.refuseChanged" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
 {{- include "<%= name %>.refusePods" . -}}
 {{- include "<%= name %>.refuseSizes" . -}}
 {{- include "<%= name %>.refuseVolumes" . -}}

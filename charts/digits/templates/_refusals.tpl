@@ -22,7 +22,7 @@
 
 {{- /* Values that the schema cannot refuse, because several of them together are wrong. Included by the StatefulSets. */}}
 {{- define "digits.refuse" -}}
-{{- include "digits.refuseNoValue" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
+{{- include "digits.refuseChanged" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
 {{- include "digits.refusePods" . -}}
 {{- include "digits.refuseSizes" . -}}
 {{- include "digits.refuseVolumes" . -}}

@@ -24,23 +24,28 @@ missing; it turns NEL into a space, and writes U+2028 and U+2029 as they are, wh
 {{- end -}}
 
 {{- /*
-Helm removes "<no value>" from all that it renders, also in quotes: (dict "where" "" "value" (index . "Values")), since to
-check, .Values would mean that the templates use every value.
+Helm removes "<no value>" from all that it renders, also in quotes, and writes the key << without quotes, so that readers
+merge it: (dict "where" "" "value" (index . "Values")), since to check, .Values would mean that the templates use every
+value.
 */}}
-{{- define "digits.refuseNoValue" -}}
+{{- define "digits.refuseChanged" -}}
 {{- $where := .where -}}
-{{- if not (contains "<no value>" (toRawJson .value)) -}}
+{{- $json := toRawJson .value -}}
+{{- if not (or (contains "<no value>" $json) (contains "\"<<\"" $json)) -}}
 {{- else if kindIs "map" .value -}}
 {{- range $key, $value := .value -}}
 {{- $place := printf "%s.%s" $where $key | trimPrefix "." -}}
-{{- include "digits.refuseNoValue" (dict "where" $place "value" $key) -}}
-{{- include "digits.refuseNoValue" (dict "where" $place "value" $value) -}}
+{{- if eq $key "<<" -}}
+{{- fail (printf "%s: YAML readers merge what the key << holds into the mapping around it: name it differently" $place) -}}
+{{- end -}}
+{{- include "digits.refuseChanged" (dict "where" $place "value" $key) -}}
+{{- include "digits.refuseChanged" (dict "where" $place "value" $value) -}}
 {{- end -}}
 {{- else if kindIs "slice" .value -}}
 {{- range $index, $value := .value -}}
-{{- include "digits.refuseNoValue" (dict "where" (printf "%s[%d]" $where $index) "value" $value) -}}
+{{- include "digits.refuseChanged" (dict "where" (printf "%s[%d]" $where $index) "value" $value) -}}
 {{- end -}}
-{{- else -}}
+{{- else if contains "<no value>" $json -}}
 {{- fail (printf "%s: %q contains <no value>, which Helm removes from every text: write it in another way" $where .value) -}}
 {{- end -}}
 {{- end -}}
@@ -48,12 +53,23 @@ check, .Values would mean that the templates use every value.
 {{- /* YAML of any value whose texts may name the release: (dict "context" $ "value" …). */}}
 {{- define "digits.filledYaml" -}}
 {{- $json := include "digits.filled" (dict "context" .context "text" (toJson (dict "value" .value))) -}}
-{{- include "digits.yaml" (get (fromJson $json) "value") -}}
+{{- $value := get (fromJson $json) "value" -}}
+{{- include "digits.refuseComposed" (dict "before" (toRawJson .value) "after" (toRawJson $value)) -}}
+{{- include "digits.yaml" $value -}}
 {{- end -}}
 
 {{- /* A string with the release's name and namespace filled in: neither needs an escape in JSON. */}}
 {{- define "digits.filled" -}}
-{{- .text | replace "$(TRAINCHART_RELEASE)" .context.Release.Name | replace "$(TRAINCHART_NAMESPACE)" .context.Release.Namespace -}}
+{{- $filled := .text | replace "$(TRAINCHART_RELEASE)" .context.Release.Name | replace "$(TRAINCHART_NAMESPACE)" .context.Release.Namespace -}}
+{{- include "digits.refuseComposed" (dict "before" .text "after" $filled) -}}
+{{- $filled -}}
+{{- end -}}
+
+{{- /* What refuseChanged cannot see in the values: a text that becomes "<no value>" in a release called no. */}}
+{{- define "digits.refuseComposed" -}}
+{{- if and (contains "<no value>" .after) (not (contains "<no value>" .before)) -}}
+{{- fail (printf "%q has <no value> in it with the release's names, and Helm removes that: write it in another way" .after) -}}
+{{- end -}}
 {{- end -}}
 
 {{- /* A duration (1h30m, 45s, or seconds) in seconds. */}}

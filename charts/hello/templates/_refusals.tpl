@@ -22,7 +22,7 @@
 
 {{- /* Values that the schema cannot refuse, because several of them together are wrong. Included by the StatefulSets. */}}
 {{- define "hello.refuse" -}}
-{{- include "hello.refuseNoValue" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
+{{- include "hello.refuseChanged" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
 {{- include "hello.refusePods" . -}}
 {{- include "hello.refuseSizes" . -}}
 {{- include "hello.refuseVolumes" . -}}

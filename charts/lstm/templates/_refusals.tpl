@@ -22,7 +22,7 @@
 
 {{- /* Values that the schema cannot refuse, because several of them together are wrong. Included by the StatefulSets. */}}
 {{- define "lstm.refuse" -}}
-{{- include "lstm.refuseNoValue" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
+{{- include "lstm.refuseChanged" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
 {{- include "lstm.refusePods" . -}}
 {{- include "lstm.refuseSizes" . -}}
 {{- include "lstm.refuseVolumes" . -}}

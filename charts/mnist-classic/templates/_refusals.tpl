@@ -22,7 +22,7 @@
 
 {{- /* Values that the schema cannot refuse, because several of them together are wrong. Included by the StatefulSets. */}}
 {{- define "mnist-classic.refuse" -}}
-{{- include "mnist-classic.refuseNoValue" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
+{{- include "mnist-classic.refuseChanged" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
 {{- include "mnist-classic.refusePods" . -}}
 {{- include "mnist-classic.refuseSizes" . -}}
 {{- include "mnist-classic.refuseVolumes" . -}}

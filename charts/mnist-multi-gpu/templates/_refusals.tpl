@@ -22,7 +22,7 @@
 
 {{- /* Values that the schema cannot refuse, because several of them together are wrong. Included by the StatefulSets. */}}
 {{- define "mnist-multi-gpu.refuse" -}}
-{{- include "mnist-multi-gpu.refuseNoValue" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
+{{- include "mnist-multi-gpu.refuseChanged" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
 {{- include "mnist-multi-gpu.refusePods" . -}}
 {{- include "mnist-multi-gpu.refuseSizes" . -}}
 {{- include "mnist-multi-gpu.refuseVolumes" . -}}

@@ -22,7 +22,7 @@
 
 {{- /* Values that the schema cannot refuse, because several of them together are wrong. Included by the StatefulSets. */}}
 {{- define "mnist-towers.refuse" -}}
-{{- include "mnist-towers.refuseNoValue" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
+{{- include "mnist-towers.refuseChanged" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
 {{- include "mnist-towers.refusePods" . -}}
 {{- include "mnist-towers.refuseSizes" . -}}
 {{- include "mnist-towers.refuseVolumes" . -}}

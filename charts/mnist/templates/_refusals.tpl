@@ -22,7 +22,7 @@
 
 {{- /* Values that the schema cannot refuse, because several of them together are wrong. Included by the StatefulSets. */}}
 {{- define "mnist.refuse" -}}
-{{- include "mnist.refuseNoValue" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
+{{- include "mnist.refuseChanged" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
 {{- include "mnist.refusePods" . -}}
 {{- include "mnist.refuseSizes" . -}}
 {{- include "mnist.refuseVolumes" . -}}

@@ -22,7 +22,7 @@
 
 {{- /* Values that the schema cannot refuse, because several of them together are wrong. Included by the StatefulSets. */}}
 {{- define "wide-and-deep.refuse" -}}
-{{- include "wide-and-deep.refuseNoValue" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
+{{- include "wide-and-deep.refuseChanged" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
 {{- include "wide-and-deep.refusePods" . -}}
 {{- include "wide-and-deep.refuseSizes" . -}}
 {{- include "wide-and-deep.refuseVolumes" . -}}

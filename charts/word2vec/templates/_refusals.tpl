@@ -22,7 +22,7 @@
 
 {{- /* Values that the schema cannot refuse, because several of them together are wrong. Included by the StatefulSets. */}}
 {{- define "word2vec.refuse" -}}
-{{- include "word2vec.refuseNoValue" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
+{{- include "word2vec.refuseChanged" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
 {{- include "word2vec.refusePods" . -}}
 {{- include "word2vec.refuseSizes" . -}}
 {{- include "word2vec.refuseVolumes" . -}}

@@ -13,7 +13,8 @@ from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
 from trainchart.archive.provenance import build_statement
 from trainchart.archive.read import parse_packed_chart
 from trainchart.check.finding import CheckInput
-from trainchart.check.rules.archive import check_no_secrets
+from trainchart.check.rules.archive import check_no_secrets, find_unsearched
+from trainchart.check.sources import VALUES_FILE
 from trainchart.errors import ChecksFailed, Problem, ToolError
 from trainchart.helm.io.choose import find_engine
 from trainchart.host.clock import utc_today
@@ -119,8 +120,12 @@ def _require_no_drift(chart: Path, files: Mapping[str, bytes]) -> None:
 
 
 def require_no_secrets(files: Mapping[str, bytes]) -> None:
-    """Refuse a chart that holds passwords or keys, as the rule secrets-absent finds them; waivers of it hold."""
-    found = tuple(check_no_secrets(CheckInput(files)))
+    """Refuse a chart that holds passwords or keys, as the rule secrets-absent finds them; waivers of it hold.
+
+    Also one whose values.yaml cannot be searched for them.
+    """
+    unsearched = find_unsearched(VALUES_FILE, files.get(VALUES_FILE, b""))
+    found = (*check_no_secrets(CheckInput(files)), *unsearched)
     if not found:
         return
     # What is in order needs no waivers, and importing what reads them takes a while.

@@ -59,16 +59,22 @@ def open_packed(files: Mapping[str, bytes], *, mark: str = "") -> dict[str, byte
     return _open_packed(files, mark, _NESTED_LIMIT, Unpacker())
 
 
+def is_packed(path: str) -> bool:
+    """Tell whether a file of a chart is a packed subchart; with open_packed, one that stayed packed."""
+    return _PACKED_BELOW.fullmatch(path) is not None
+
+
 def _open_packed(files: Mapping[str, bytes], mark: str, depth: int, unpacker: Unpacker) -> dict[str, bytes]:
     opened: dict[str, bytes] = {}
     size = 0
     for path, content in files.items():
         try:
-            inner = unpacker.unpack(content) if depth and _PACKED_BELOW.fullmatch(path) else {}
+            inner = unpacker.unpack(content) if depth and is_packed(path) else {}
         except ToolError:
             inner = {}
-        size += sum(map(len, inner.values()))
-        inner = inner if size <= _SIZE_LIMIT else {}
+        inner_size = sum(map(len, inner.values()))
+        inner = inner if size + inner_size <= _SIZE_LIMIT else {}
+        size += inner_size if inner else 0
         folder = path.removesuffix(".tgz") + mark
         below = _open_packed(inner, mark, depth - 1, unpacker) if inner else {}
         opened |= {f"{folder}/{name}": each for name, each in below.items()} or {path: content}

@@ -11,6 +11,8 @@ from pathlib import Path
 from trainchart_runtime.io.files import A_LINK, open_regular
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_WAY = _FOLDER | getattr(os, "O_PATH", 0)
+"""Passes through folders that may not be listed, as /home often is, where the system can."""
 
 
 def walk(
@@ -32,15 +34,16 @@ def walk(
 
 
 def open_inside(folder: Path, path: Path) -> int:
-    """Open the regular file `path` below `folder`; both paths must be free of links.
+    """Open the regular file `path` below `folder`; both paths must be absolute and free of links.
 
-    Raises OSError: ESTALE if a folder on the way is now a link, and SpecialFileError for what is not a regular file.
+    Raises OSError: ESTALE if a folder on the way, or above `folder`, is now a link, and SpecialFileError for what is
+    not a regular file.
     """
     *parents, name = path.relative_to(folder).parts
-    place = os.open(folder, _FOLDER)
+    place = os.open(folder.anchor, _WAY)
     try:
-        for parent in parents:
-            above, place = place, os.open(parent, _FOLDER, dir_fd=place)
+        for parent, flags in (*((each, _WAY) for each in folder.parts[1:]), *((each, _FOLDER) for each in parents)):
+            above, place = place, os.open(parent, flags, dir_fd=place)
             os.close(above)
         return open_regular(name, dir_fd=place)
     except OSError as error:

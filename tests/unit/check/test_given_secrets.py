@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
+from trainchart.archive import subcharts
+from trainchart.archive.identity import build_tar
 from trainchart.check.finding import CheckInput
 from trainchart.check.rules.archive import check_no_secrets
 
@@ -57,8 +61,35 @@ def test_a_secret_in_values_is_found(values: str, found: str) -> None:
 )
 def test_a_secret_in_values_of_any_form_is_found(content: bytes, line: int) -> None:
     for path in ("values.yaml", "values-prod.yaml"):
-        (finding,) = check_no_secrets(CheckInput({path: content}))
+        *_, finding = check_no_secrets(CheckInput({path: content}))
         assert (finding.message.partition(",")[0], finding.line) == ("API_KEY is given as plain text", line)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        ("x: ! y\nenv: {DB_PASSWORD: hunter2}\n", 1, "was searched for passwords only by lines: a lone !"),
+        ("env: {DB_PASSWORD: hunter2}\nenv: {}\n", 2, "has the key env twice, of which only the last was searched"),
+    ],
+)
+def test_values_that_are_not_searched_whole_are_named(content: str, line: int, message: str) -> None:
+    for path in ("values-prod.yaml", "ci/a-values.yaml", "charts/sub/values.yaml"):
+        (finding,) = check_no_secrets(CheckInput({path: content.encode()}))
+        assert (finding.message.startswith(message), finding.line) == (True, line)
+    assert find(content) == [], "the rules values-schema and keys-unique name it"
+
+
+def test_packed_subcharts_that_are_too_large_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subcharts, "_SIZE_LIMIT", 1000)
+    packed = {
+        f"charts/{name}.tgz": gzip.compress(build_tar(name, {"Chart.yaml": b"name: a\n", "data": bytes(size)}))
+        for name, size in (("small", 100), ("large", 2000))
+    }
+    found = list(check_no_secrets(CheckInput({**packed, "charts/broken.tgz": b"x"})))
+    assert [finding.path for finding in found] == ["charts/broken.tgz", "charts/large.tgz"]
+    assert {finding.message for finding in found} == {
+        "was not searched for passwords: it is too large, or cannot be read"
+    }
 
 
 def finds_in_secret(pair: str) -> bool:

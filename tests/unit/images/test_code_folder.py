@@ -272,19 +272,25 @@ def test_code_that_is_swapped_while_it_is_read_is_refused(
         read_code(folder, read_ignore_rules(folder))
 
 
-def test_a_folder_of_code_that_is_swapped_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, elsewhere = tmp_path / "code", tmp_path / "elsewhere"
-    for place, text in ((folder / "package", "good"), (elsewhere, "secret")):
+@pytest.mark.parametrize("swapped", ["a/code/package", "a/code", "a"])
+def test_a_folder_of_code_that_is_swapped_is_refused(
+    swapped: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one above: where the code lies is known before it is read."""
+    folder, package, elsewhere = tmp_path / "a" / "code", "a/code/package", tmp_path / "elsewhere"
+    for place, text in ((tmp_path / package, "good"), (elsewhere / package.removeprefix(swapped).strip("/"), "secret")):
         place.mkdir(parents=True)
         (place / "train.py").write_text(text)
     open_file = os.open
 
     def swap_first(*given: Any, **options: Any) -> int:
-        if not (folder / "package").is_symlink():
-            (folder / "package").rename(tmp_path / "moved")
-            (folder / "package").symlink_to(elsewhere)
+        if not (tmp_path / swapped).is_symlink():
+            (tmp_path / swapped).rename(tmp_path / "moved")
+            (tmp_path / swapped).symlink_to(elsewhere)
         return open_file(*given, **options)
 
     monkeypatch.setattr(os, "open", swap_first)
     with pytest.raises(ToolError, match="part of the path changed while it was read"):
+        read_code(folder, read_ignore_rules(folder))
+    with pytest.raises(ToolError, match=r"leads to .* now|links that an image cannot contain"):
         read_code(folder, read_ignore_rules(folder))

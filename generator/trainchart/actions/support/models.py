@@ -52,6 +52,8 @@ class LocatedModel:
     schema: Schema
     """The JSON Schema of the chart's values."""
     code: Path
+    real_code: Path
+    """The same without links, inside the project: what goes into an image is read there, whatever `code` becomes."""
     packs: tuple[Pack, ...]
     """The layers between the built-in defaults and the spec, the weakest first."""
     locks: tuple[LockedPath, ...]
@@ -100,8 +102,7 @@ def resolve_model(
         document = document.with_value("strategy", strategy)
     plan, schema, locks = resolve_with_schema(document, packs)
     code = project.folder / plan.spec.code.path
-    _require_inside(project.folder, code, plan)
-    return LocatedModel(spec, text, plan, schema, code, packs, locks)
+    return LocatedModel(spec, text, plan, schema, code, _require_inside(project.folder, code, plan), packs, locks)
 
 
 def resolve_spec(document: Document, packs: tuple[Pack, ...] = ()) -> ChartPlan:
@@ -194,12 +195,12 @@ def list_own_specs(spec: Path) -> frozenset[Path]:
     return frozenset(path.resolve() for path in (spec, *beside))
 
 
-def _require_inside(project: Path, code: Path, plan: ChartPlan) -> None:
-    """Refuse code that a link brings in from outside the project. Raises SpecError."""
+def _require_inside(project: Path, code: Path, plan: ChartPlan) -> Path:
+    """Return where code is, without links; SpecError for code that a link brings in from outside the project."""
     # Path.resolve raises for links that lead round in a circle; such code is not there, which is said elsewhere.
     target = Path(os.path.realpath(code))
     if target.is_relative_to(project):
-        return
+        return target
     what = f"code.path: {plan.spec.code.path!r} leads to {target}, outside the project {project}"
     hint = "all of code.path goes into the image: replace the link with the code itself"
     problem = Problem(what, str(plan.origins["code", "path"]), hint)

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainchart.archive.ignore import IGNORE_FILE, drop_ignored
-from trainchart.archive.subcharts import open_packed
+from trainchart.archive.subcharts import is_packed, open_packed
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.objects import mapping_at
 from trainchart.check.rule import Rule, Scope
+from trainchart.check.sources import VALUES_FILE
 from trainchart.errors import ToolError
-from trainchart.kubernetes_yaml import YamlError, find_keys, parse_documents
+from trainchart.kubernetes_yaml import YamlError, find_duplicate_keys, find_keys, parse_documents
 from trainchart.secret_files import as_text, find_chart_secret
 from trainchart.secret_names import holds_command_login, holds_login, is_secret_name, split_name
 
@@ -76,6 +77,13 @@ def check_no_secrets(given: CheckInput) -> Iterator[Finding]:
     except ToolError:
         return  # the rule archive-clean says so
     for path, content in open_packed(kept, mark=".tgz").items():
+        if is_packed(path.replace(".tgz/", "/")):
+            yield Finding(
+                "was not searched for passwords: it is too large, or cannot be read",
+                path=path,
+                hint="unpack it in charts/",
+            )
+            continue
         found = find_chart_secret(path, content)
         if found is not None:
             hint = f"name it in {IGNORE_FILE}" if not found.line else _FROM_SECRET
@@ -87,6 +95,8 @@ def check_no_secrets(given: CheckInput) -> Iterator[Finding]:
             if holds_login(text):
                 what = "has an address with a password or token, which everyone who pulls the chart can read"
                 yield Finding(what, path=path, line=line, hint="log in with helm repo add or helm registry login")
+        if path != VALUES_FILE and _VALUES.fullmatch(path):  # of that file, other rules say what cannot be read in it
+            yield from find_unsearched(path, content)
         for line, what, remedy in _find_given_secrets(content) if _VALUES.fullmatch(path) else ():
             yield Finding(f"{what}, which everyone who pulls the chart can read", path=path, line=line, hint=remedy)
 
@@ -104,6 +114,19 @@ def _find_given_secrets(content: bytes) -> Iterator[tuple[int, str, str]]:
     for path, value in (pair for document in documents for pair in _walk(document, ())):
         for what, remedy in _find_in_value(path, value):
             yield next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), 0), what, remedy
+
+
+def find_unsearched(path: str, content: bytes) -> Iterator[Finding]:
+    """Yield what check_no_secrets does not see in a values file, though people may read it, and Helm too."""
+    text = as_text(content).decode(errors="replace")
+    try:
+        parse_documents(text)
+    except YamlError as error:
+        what = f"was searched for passwords only by lines: {error.message}"
+        yield Finding(what, path=path, line=error.line, hint="correct the YAML")
+    for twice in find_duplicate_keys(text):
+        what = f"has the key {twice.key} twice, of which only the last was searched for passwords"
+        yield Finding(what, path=path, line=twice.line, hint="remove one of them")
 
 
 def _find_in_lines(text: str) -> Iterator[tuple[int, str, str]]:

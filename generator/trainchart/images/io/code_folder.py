@@ -42,13 +42,16 @@ def read_code(
 ) -> tuple[ContextFile, ...]:
     """Return the files of `folder` that `rules` let through, sorted by path; links inside the folder are followed.
 
+    The path of `folder` must be free of links: one in it has come since, and may lead anywhere.
+
     Left out is what follows from an image, and would make another one necessary each time: generated charts, packed
     or not, and the files `without`, given by absolute path.
 
     Raises ToolError for links that lead out of it or to what stays out, what is neither file nor folder, a list of
     packages that would not be in the image, more than `limit` bytes, and more than TREE_LIMIT files and folders.
     """
-    root = folder.resolve()
+    root = folder
+    _require_below(root, root)
     files: list[ContextFile] = []
     refused: list[Problem] = []
     size = 0
@@ -138,7 +141,7 @@ def _walk(root: Path, rules: IgnoreRules) -> Iterator[tuple[Path, str]]:
         if here != root and {LOCK_FILE, CHART_FILE} <= {*names}:
             folders.clear()
             continue
-        there = here.resolve().relative_to(root)
+        there = _require_below(here, root)
         for folder in sorted(folders):
             path = here / folder
             name = path.relative_to(root).as_posix()
@@ -164,6 +167,16 @@ def _walk(root: Path, rules: IgnoreRules) -> Iterator[tuple[Path, str]]:
                 hint=f"name data and environments in {root / IGNORE_FILE}: data belongs in a volume",
             )
         yield from ((here / file, (here / file).relative_to(root).as_posix()) for file in kept)
+
+
+def _require_below(folder: Path, root: Path) -> Path:
+    """Return the path of a folder relative to `root`, both without links; ToolError if it leads elsewhere by now."""
+    target = folder.resolve()
+    if not target.is_relative_to(root):
+        raise ToolError(
+            f"{folder} leads to {target} now", hint="let nothing change the code meanwhile, and run it again"
+        )
+    return target.relative_to(root)
 
 
 def _find_fault(path: Path, root: Path, rules: IgnoreRules) -> str:

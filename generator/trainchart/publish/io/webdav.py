@@ -125,9 +125,9 @@ def _require_same_as_helm(reference: str, what: str) -> str:
             has_host = False
         if not has_host or not reference.startswith(("https://", "http://")):
             raise _no_address(what)
-        is_same = _WHOLE.fullmatch(reference) and not _ESCAPED_PART.search(reference.partition("?")[0])
+        is_same = bool(_WHOLE.fullmatch(reference)) and not _ESCAPED_PART.search(reference.partition("?")[0])
     else:
-        is_same = _RELATIVE.fullmatch(reference)
+        is_same = bool(_RELATIVE.fullmatch(reference))
     if not is_same:
         raise PublishError(
             f"cannot {what}: Helm may fetch a different file from that URL",

@@ -43,18 +43,19 @@ Those of the common labels or annotations that apply to a component: (dict "comp
 {{- end -}}
 
 {{- /*
-Name, labels and annotations of an object: (dict "context" $ "component" "training" "name" …), perhaps with "labels" and
-"annotations" of its own, which win over those for all.
+Name, annotations and labels of an object: (dict "context" $ "component" "training" "name" …), perhaps with "labels" and
+"annotations" of its own, which win over those for all. Labels come last, since an object may end with them: Helm
+changes blank lines and spaces at the end of a document, which annotations may have.
 */}}
 {{- define "parameter-server.metadata" -}}
 name: {{ .name | quote }}
-labels:
-  {{- include "parameter-server.labels" (dict "context" .context "component" .component "own" .labels) | nindent 2 }}
 {{- $shared := include "parameter-server.shared" (dict "component" .component "layer" .context.Values.commonAnnotations) | fromJson }}
 {{- with include "parameter-server.stringMap" (dict "context" .context "layers" (list $shared .annotations)) }}
 annotations:
   {{- . | nindent 2 }}
 {{- end }}
+labels:
+  {{- include "parameter-server.labels" (dict "context" .context "component" .component "own" .labels) | nindent 2 }}
 {{- end -}}
 
 {{- /*

@@ -22,7 +22,7 @@
 
 {{- /* Values that the schema cannot refuse, because several of them together are wrong. Included by the StatefulSets. */}}
 {{- define "parameter-server.refuse" -}}
-{{- include "parameter-server.refuseNoValue" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
+{{- include "parameter-server.refuseChanged" (dict "where" "" "value" (omit (index . "Values") "global")) -}}
 {{- include "parameter-server.refusePods" . -}}
 {{- include "parameter-server.refuseSizes" . -}}
 {{- include "parameter-server.refuseVolumes" . -}}
