@@ -6,10 +6,17 @@ from typing import Any
 
 import semver
 
+_LONGEST = 256
+_NUMBERS_LIMIT = 2**64
+
 
 def is_chart_version(text: str) -> bool:
-    """Tell whether `text` is a SemVer 2 version, as Helm demands of a chart."""
-    return semver.Version.is_valid(text)
+    """Tell whether `text` is a SemVer 2 version that Helm takes: of 256 characters, and numbers of 64 bits."""
+    if len(text) > _LONGEST or not semver.Version.is_valid(text):
+        return False
+    parsed = semver.Version.parse(text)
+    before = [int(part) for part in (parsed.prerelease or "").split(".") if part.isdigit()]
+    return max(parsed.major, parsed.minor, parsed.patch, *before) < _NUMBERS_LIMIT
 
 
 def version_key(text: str) -> Any:

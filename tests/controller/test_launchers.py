@@ -88,6 +88,9 @@ HOSTILE = {
     "a chunk that is none": lambda connection: connection.sendall(
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
     ),
+    "a header that Python cannot read": lambda connection: connection.sendall(
+        b"HTTP/1.1 200 OK\r\nContent-Type: multipart/x; a*=b; a*0=c\r\n\r\n{}"
+    ),
     "drop by drop": drip,
     "drop by drop until the end": drip_body(b"HTTP/1.1 200 OK\r\nConnection: close"),
     "drop by drop as of old": drip_body(b"HTTP/1.0 200 OK"),

@@ -382,9 +382,14 @@ def test_a_key_that_readers_merge_is_refused(engine: HelmEngine) -> None:
 @pytest.mark.parametrize("text", ["x\n\n\n", "x\u3000", "x\u00a0\n", "<<", "a: <<: b"])
 def test_annotations_end_as_they_are_given(engine: HelmEngine, text: str) -> None:
     """Helm changes blank lines and spaces at the end of a document, where annotations must not stand."""
-    overrides = ValueOverrides(set_jsons=(f"commonAnnotations={json.dumps({'zz': text})}",))
+    values = {"commonAnnotations": {"zz": text}, "podAnnotations": {"zz-pod": text}}
+    overrides = ValueOverrides(files=(("values.yaml", json.dumps(values)),))
     rendering = engine.render(MNIST, release="exp", overrides=overrides)
-    assert {m.document["metadata"]["annotations"]["zz"] for m in rendering.manifests if m.kind != "Pod"} == {text}
+    metadata = [m.document["metadata"] for m in rendering.manifests]
+    assert {each["annotations"]["zz"] for each in metadata} == {text}
+    pods = [m.document["spec"]["template"]["metadata"] for m in rendering.manifests if m.kind == "StatefulSet"]
+    pods += [m.document["metadata"] for m in rendering.manifests if m.kind == "Pod"]
+    assert {each["annotations"]["zz-pod"] for each in pods} == {text}
 
 
 def test_texts_like_the_one_that_helm_removes_are_kept(engine: HelmEngine) -> None:

@@ -18,6 +18,7 @@ _ALWAYS = "templates/.?*"
 """Helm's built-in rule: no dot files among the templates."""
 _RULES_LIMIT = 500
 """Patterns: each is tried on each path."""
+_COUNTS_BYTES = re.compile(r"[*].*[?\[]")
 
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 """What Go takes for space; Python has four characters more."""
@@ -30,6 +31,8 @@ class _Rule:
     """Compare the path from the chart folder, not the last part alone."""
     folders_only: bool
     negated: bool
+    counts_bytes: bool
+    """Go skips bytes behind a star, half a character too, which a ? or a class behind it then meets."""
 
     def drops(self, path: str, is_folder: bool) -> bool:
         subject = path if self.whole_path else path.rpartition("/")[2]
@@ -45,6 +48,13 @@ def drop_ignored(files: Mapping[str, bytes]) -> dict[str, bytes]:
         rules = _parse_rules(files.get(IGNORE_FILE, b"").decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ToolError(f"{IGNORE_FILE} is not UTF-8 text", hint="save it as UTF-8") from error
+    if any(rule.counts_bytes for rule in rules):
+        for path in files:
+            if not path.isascii():
+                raise ToolError(
+                    f"{IGNORE_FILE}: Helm applies a pattern with ? or [ behind a * to half characters of {path}",
+                    hint="name the files without ? and [, or give them names of ASCII letters",
+                )
     dropped: dict[str, bool] = {}
 
     def is_dropped(path: str, is_folder: bool) -> bool:
@@ -84,7 +94,7 @@ def _parse_rules(text: str) -> tuple[_Rule, ...]:
             raise ToolError(
                 f"{IGNORE_FILE} has more than {_RULES_LIMIT} patterns", hint="name folders instead of the files in them"
             )
-        rules.append(_Rule(pattern, "/" in body, folders_only, negated))
+        rules.append(_Rule(pattern, "/" in body, folders_only, negated, bool(_COUNTS_BYTES.search(body))))
     return tuple(rules)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
-from urllib.parse import unquote
 
 from trainchart.errors import PublishError, RepositoryForbidden, ToolError
 from trainchart.host.files import locked, read_bytes, write_file
@@ -21,9 +20,8 @@ class FolderStore:
         self._folder = folder
 
     def read(self, reference: str) -> bytes | None:
-        # As a server of the folder reads it: helm gets that file.
-        path = PurePosixPath(unquote(reference.partition("?")[0]))
-        if "://" in reference or path.is_absolute() or ".." in path.parts or "\0" in str(path):
+        path = PurePosixPath(reference)
+        if "://" in reference or path.is_absolute() or ".." in path.parts:
             raise PublishError(
                 f"{self.url}: {reference} is outside the folder", hint="read it from where it is served: https://…"
             )

@@ -132,7 +132,7 @@ def _require_unambiguous(entries: tuple[dict[str, Any], ...], chart: str) -> tup
         mistaken = find_mistaken_chart_key(entry, INDEX_KEYS)
         if mistaken is not None:
             raise PublishError(f"{INDEX_FILE}: {chart} {version}: {mistaken}", hint=f"write {mistaken.meant} in it")
-        if problem := _describe_skipped(entry):
+        if problem := _describe_skipped(entry, chart):
             raise PublishError(
                 f"{INDEX_FILE}: {chart} {version}: {problem}: Helm would take another version in its place",
                 hint="correct the entry, or remove it",
@@ -146,11 +146,13 @@ def _require_unambiguous(entries: tuple[dict[str, Any], ...], chart: str) -> tup
     return entries
 
 
-def _describe_skipped(entry: Mapping[str, Any]) -> str:
+def _describe_skipped(entry: Mapping[str, Any], chart: str) -> str:
     """Return why Helm skips an entry, or reads its version as another text; empty if it takes it as it is.
 
     Source: Metadata.Validate in pkg/chart/v2/metadata.go, which loadIndex of pkg/repo/v1/index.go calls.
     """
+    if entry.get("name") != chart:
+        return f"its name is {entry.get('name')!r:.80}, expected {chart}"
     version = entry.get("version")
     if not isinstance(version, str) or not is_chart_version(version):
         return "its version is not SemVer 2"

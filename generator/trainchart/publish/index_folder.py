@@ -13,6 +13,7 @@ from trainchart.archive.chart_file import CREATED_ANNOTATION
 from trainchart.archive.pack import open_archive
 from trainchart.errors import Problem, PublishError, ToolError, VersionConflict
 from trainchart.publish.index import INDEX_FILE, add_entry, find_entries, find_entry, read_entry
+from trainchart.publish.index_urls import require_same_as_helm
 from trainchart.publish.repository import (
     OWNERS_FILE,
     FetchedArchive,
@@ -81,12 +82,7 @@ class IndexRepository:
         urls = entry.get("urls")
         if not isinstance(urls, list) or not urls or not isinstance(urls[0], str):
             raise PublishError(f"{INDEX_FILE} of {self.url} does not say where {name} {version} is")
-        reference = urls[0]
-        if "#" in reference:
-            raise PublishError(
-                f"{INDEX_FILE} of {self.url} names {reference}, of which helm reads only the part before the #",
-                hint="correct the address in the index",
-            )
+        reference = require_same_as_helm(urls[0], f"read {urls[0]} of {self.url}")
         data = self._store.read(reference)
         if data is None:
             raise PublishError(

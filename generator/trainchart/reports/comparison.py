@@ -159,13 +159,15 @@ def _merge_keys(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return all keys once, those of the first mapping first, and others behind what they follow in theirs."""
     merged: list[str] = []
     for mapping in mappings:
-        at, known = 0, set(merged)
+        known = set(merged)
+        followers: dict[str | None, list[str]] = {}
+        last = None
         for key in mapping:
             if key in known:
-                at = merged.index(key) + 1
+                last = key
             else:
-                merged.insert(at, key)
-                at += 1
+                followers.setdefault(last, []).append(key)
+        merged = [*followers.get(None, ()), *(one for key in merged for one in (key, *followers.get(key, ())))]
     return merged
 
 

@@ -65,6 +65,7 @@ FILES = (
         "docs/[^b-a]*.md\n",
         "docs/[\\a-\\b]*.md\n",
         "docs/[a^&&|~[]*.md\n",
+        "docs/[é-ü]?*é\n?/x*\n",
     ],
 )
 def test_the_same_files_as_helm_packs(tmp_path: Path, rules: str) -> None:
@@ -126,3 +127,12 @@ def test_rules_that_are_no_utf8_are_refused() -> None:
     """Helm compares bytes; a reader that replaces them drops files that Helm packs."""
     with pytest.raises(ToolError, match=r"\.helmignore is not UTF-8 text"):
         drop_ignored({IGNORE_FILE: b"\xff.yaml\n", "templates/\ufffd.yaml": b""})
+
+
+@pytest.mark.parametrize("rule", ["*[^é]", "*[^é].yaml", "docs*/?x", "!*??"])
+def test_rules_that_go_by_half_characters_are_refused(rule: str) -> None:
+    """Go's filepath.Match skips bytes behind a star, so *[^é] matches é in its middle."""
+    files = {IGNORE_FILE: f"{rule}\n".encode(), "templates/a.yaml": b""}
+    drop_ignored(files)
+    with pytest.raises(ToolError, match=r"half characters of templates/b\.yamlé"):
+        drop_ignored({**files, "templates/b.yamlé": b""})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import helm_python
 import pytest
 
 from trainchart.chart_version import is_chart_version, version_key
@@ -33,6 +36,21 @@ def test_the_next_version(last: str, bump: Bump, at_least: Bump, pre_release: st
     assert found == expected
     assert is_chart_version(found)
     assert version_key(found) >= version_key(last)
+
+
+@pytest.mark.parametrize(
+    ("version", "is_one"),
+    [(f"{2**64 - 1}.0.0", True), (f"0.{2**64}.0", False), (f"1.0.0-{'a' * 250}", True), (f"1.0.0-{'a' * 251}", False)],
+)
+def test_versions_are_those_of_helm(tmp_path: Path, version: str, is_one: bool) -> None:
+    (tmp_path / "Chart.yaml").write_text(f"apiVersion: v2\nname: demo\nversion: {version}\n")
+    assert is_chart_version(version) is is_one
+    said = ""
+    try:
+        helm_python.package(tmp_path, destination=tmp_path)
+    except helm_python.HelmError as error:
+        said = str(error)  # That the file's name is too long comes after what is asked here.
+    assert ("is invalid" not in said) is is_one
 
 
 @pytest.mark.parametrize("pre_release", ["-", "dev..1", "01", "a b", "ä", "+", "1/2"])

@@ -212,6 +212,8 @@ AMBIGUOUS = {
     [
         ({"type": "none"}, "its type is 'none'"),
         ({"maintainers": [None]}, "one of its maintainers is empty"),
+        ({"name": None}, "its name is None, expected mnist"),
+        ({"name": "x/mnist"}, "its name is 'x/mnist', expected mnist"),
         ({"dependencies": [None]}, "one of its dependencies is empty"),
         ({"dependencies": [{"name": "a", "alias": "a.b"}]}, "its dependency 'a' has the alias 'a.b'"),
         ({"dependencies": [{"name": "a"}, {"name": "b", "alias": "a"}]}, "two of its dependencies are called 'a'"),
@@ -228,7 +230,7 @@ def test_an_entry_that_helm_skips_is_refused(more: dict[str, Any], problem: str)
         find_entries(make_index({**entry, **more}), "mnist")
 
 
-@pytest.mark.parametrize("version", ["v1.1.0", "1.1", "1.1.0\u200b", 1.1, None])
+@pytest.mark.parametrize("version", ["v1.1.0", "1.1", "1.1.0\u200b", 1.1, None, f"{2**64}.0.0", f"1.0.0-{'a' * 251}"])
 def test_versions_that_helm_reads_otherwise_are_refused(version: object) -> None:
     entry = {"apiVersion": "v2", "name": "mnist", "version": "1.0.0", "urls": ["good.tgz"]}
     with pytest.raises(PublishError, match=f"mnist {re.escape(str(version))}: its version is not SemVer 2"):

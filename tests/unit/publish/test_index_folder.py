@@ -61,8 +61,9 @@ def test_keys_of_an_index_in_a_chart_file_stay_out_of_the_index(tmp_path: Path, 
         *(([odd], "does not say where demo 1.0.0 is") for odd in (None, True, 1e3)),
         (["gone.tgz"], "names gone.tgz, which does not exist"),
         (["../demo-1.0.0.tgz"], "is outside the folder"),
-        (["%2E%2e/demo-1.0.0.tgz"], "is outside the folder"),
-        (["demo-1.0.0.tgz#other"], "helm reads only the part before the #"),
+        (["%2E%2e/demo-1.0.0.tgz"], "Helm may fetch a different file"),
+        (["a%FF.tgz"], "Helm may fetch a different file"),
+        (["demo-1.0.0.tgz#other"], "Helm may fetch a different file"),
         (["https://elsewhere.example/demo-1.0.0.tgz"], "is outside the folder"),
     ],
 )
@@ -99,19 +100,6 @@ def test_an_address_without_an_index_is_called_that(repository: IndexRepository)
     error = nothing_published(repository, "demo")
     assert error.message.endswith("has no index.yaml, so it lists no version of demo")
     assert "restore the index if it was deleted" in error.hint
-
-
-@pytest.mark.parametrize("url", ["demo%2D1.0.0.tgz", "demo-1.0.0.tgz?x=1"])
-def test_folder_is_read_as_its_server_reads_it(repository: IndexRepository, tmp_path: Path, url: str) -> None:
-    mine = upload("1.0.0")
-    publish_upload(repository, mine)
-    index = yaml.safe_load((tmp_path / "index.yaml").read_text())
-    index["entries"]["demo"][0]["urls"] = [url]
-    (tmp_path / "index.yaml").write_text(yaml.safe_dump(index))
-    (tmp_path / url).write_bytes(upload("1.0.0", "other").archive.data)
-    found = repository.fetch("demo", "1.0.0")
-    assert found is not None
-    assert found.data == mine.archive.data
 
 
 def test_an_archive_that_was_changed_is_noticed(repository: IndexRepository, tmp_path: Path) -> None:

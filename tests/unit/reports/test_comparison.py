@@ -218,3 +218,12 @@ def test_long_values_are_cut_where_they_are_the_same() -> None:
     assert "…" in row
     for words, ends in ((row, ("mnist:1.0.0", "mnist:1.0.1")), (heading, ("name-0", "name-1"))):
         assert all(words.split()[at + 1].endswith(end) for at, end in enumerate(ends))
+
+
+@pytest.mark.timeout(60)
+def test_runs_with_very_many_metrics_are_compared_in_no_time() -> None:
+    """A forged record holds about as many as this; each was once looked for among all before it."""
+    metrics = {f"metric{number}": number for number in range(60_000)}
+    comparison = compare_reports([make_report(metrics=metrics), make_report("b", {"first": 1, **metrics, "last": 1})])
+    names = [row.name for row in comparison.metrics]
+    assert names == ["first", *metrics, "last"]

@@ -65,6 +65,18 @@ class ShortResponse(http.client.HTTPResponse):
         self.fp.close()
         self.fp = io.BufferedReader(_ShortStream(sock, self.body_limit))
 
+    def begin(self) -> None:
+        """Read the headers; http.client.HTTPException for any that cannot be read.
+
+        http.client has Python's parser of e-mails read them, which ends on some with a TypeError of its own.
+        """
+        try:
+            super().begin()
+        except (OSError, http.client.HTTPException):
+            raise
+        except Exception as err:
+            raise http.client.HTTPException("headers that cannot be read") from err
+
 
 class Alarm:
     """Shuts a socket down when its time is over."""

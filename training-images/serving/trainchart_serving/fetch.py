@@ -71,7 +71,7 @@ def _download_listed(source: str, target: Path, content: str) -> None:
             with _open(source, name) as answer, (target / name).open("wb") as file:
                 shutil.copyfileobj(answer, file)
         (target / SUMS_FILE).write_text(text, "utf-8", "surrogateescape")
-    except (http.client.HTTPException, ValueError) as error:
+    except (http.client.HTTPException, ValueError, TypeError) as error:  # TypeError: of headers that Python cannot read
         raise OSError(f"{type(error).__name__}: {error}") from error
 
 

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urljoin
 
 from trainchart.errors import PublishError, RepositoryNotFound, RepositoryUnreachable
 from trainchart.publish.io.http import Answer, HttpClient, refusal
@@ -18,16 +18,6 @@ LOCK_SECONDS = 120
 _WAIT_SECONDS = 150.0
 _PAUSE_SECONDS = 0.5
 _LOCKED = 423
-_SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
-_PART = r"[A-Za-z0-9_~@$&'()*+,=!-][A-Za-z0-9_~@$&'()*+,=!.-]*"
-_RELATIVE = re.compile(rf"(?:\.\./)*(?:{_PART}/)*{_PART}")
-_WHOLE = re.compile(
-    rf"""https?://(?:[^\s/?\#@\\]*@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?
-    (?:/(?:{_PART.replace("~", "~%")})?)*(?:\?[A-Za-z0-9_~%@$&'()*+,=!.:;/?-]*)?""",
-    re.VERBOSE,
-)
-"""Addresses that Go's net/url and Python's urllib resolve alike, and no server or client changes."""
-_ESCAPED_PART = re.compile("%(?:2e|2f|5c)", re.IGNORECASE)
 _NO_LOCKS = (400, 403, 404, 405, 501)
 _LOCK_BODY = (
     b'<?xml version="1.0" encoding="utf-8"?>\n<D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope>'
@@ -45,9 +35,9 @@ class WebDavStore:
 
     def read(self, reference: str) -> bytes | None:
         what = f"read {reference} of {self.url}"
-        url = urljoin(self._base, _require_same_as_helm(reference, what))
-        if url.startswith("http://") and self._is_encrypted:
-            raise _no_address(what)
+        url = urljoin(self._base, reference)
+        if url.startswith("http://") and self._client.base.startswith("https://"):
+            raise PublishError(f"cannot {what}: that address is not encrypted", hint="correct the address in the index")
         answer = self._client.send("GET", url, what=what)
         if answer.status in (404, 410):
             return None
@@ -79,10 +69,6 @@ class WebDavStore:
                 if token:
                     self._ask_lock("UNLOCK", {"Lock-Token": f"<{token}>"}, None)
 
-    @property
-    def _is_encrypted(self) -> bool:
-        return self._client.base.startswith("https://")
-
     def _lock(self) -> str:
         end = time.monotonic() + _WAIT_SECONDS
         headers = {"Timeout": f"Second-{LOCK_SECONDS}", "Depth": "0", "Content-Type": "application/xml"}
@@ -111,33 +97,3 @@ class WebDavStore:
     def _ask_lock(self, method: str, headers: dict[str, str], body: bytes | None) -> Answer:
         url = urljoin(self._base, LOCK_FILE)
         return self._client.send(method, url, what=f"lock {self.url}", headers=headers, body=body)
-
-
-def _require_same_as_helm(reference: str, what: str) -> str:
-    """Return an address of an index; PublishError for one by which Helm may ask for something else than we would.
-
-    Such are `..;a.tgz`, where Python cuts at the `;` first, `a.tgz?x`, where Helm drops the query, and `%2e%2e/a.tgz`.
-    """
-    if _SCHEME.match(reference):
-        try:
-            has_host = bool(urlsplit(reference).hostname)
-        except ValueError:
-            has_host = False
-        if not has_host or not reference.startswith(("https://", "http://")):
-            raise _no_address(what)
-        is_same = bool(_WHOLE.fullmatch(reference)) and not _ESCAPED_PART.search(reference.partition("?")[0])
-    else:
-        is_same = bool(_RELATIVE.fullmatch(reference))
-    if not is_same:
-        raise PublishError(
-            f"cannot {what}: Helm may fetch a different file from that URL",
-            hint="correct the index: write names of letters, digits and -._+ only, such as charts/a-1.0.0.tgz",
-        )
-    return reference
-
-
-def _no_address(what: str) -> PublishError:
-    return PublishError(
-        f"cannot {what}: the address must name a host and start with https:// (or http://, if the repository does)",
-        hint="correct the address in the index",
-    )
