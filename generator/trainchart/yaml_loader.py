@@ -109,13 +109,14 @@ class Loader(FastLoader):  # type: ignore[misc]
             return dict(super().construct_mapping(node, deep=deep))
         self.flatten_mapping(node)
         found: dict[str, Any] = {}
-        types: dict[str, type] = {}
+        keys: dict[str, object] = {}
         for key_node, value_node in node.value:
             key = self.construct_object(key_node, deep=True)
             name = key if type(key) is str else _key_text(key, node)
-            if name in found and types[name] is not type(key):
+            # Different numbers may have one name, too, as of floats Helm keeps 32 bits.
+            if name in found and (type(keys[name]) is not type(key) or keys[name] != key):
                 raise _ambiguous(f"two keys that both become {name!r}", key_node.start_mark)
-            types[name] = type(key)
+            keys[name] = key
             found[name] = self.construct_object(value_node, deep=deep)
         return found
 

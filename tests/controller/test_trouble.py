@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -209,7 +210,7 @@ def test_the_zipapp_is_the_same_every_time(controller_pyz):
     assert again == controller_pyz.read_bytes() and again.startswith(b"#!/usr/bin/env python3\n")
 
 
-@pytest.mark.parametrize("harm", ["deleted", "damaged", "emptied"])
+@pytest.mark.parametrize("harm", ["deleted", "damaged", "emptied", "without a leader"])
 def test_record_damaged_while_controller_runs_is_rewritten(api, start, run_to_phase, harm):
     controller = start()
     run_to_phase("Running")
@@ -217,7 +218,10 @@ def test_record_damaged_while_controller_runs_is_rewritten(api, start, run_to_ph
     if harm == "deleted":
         api.delete_state()
     else:
-        api.put_state("{" if harm == "damaged" else "")
+        roles = {f"x{number}": {"wanted": 1} for number in range(1000)}
+        roles |= {role: {"wanted": 0} for role in before["roles"]}
+        leaderless = json.dumps({**before, "roles": roles})
+        api.put_state({"damaged": "{", "emptied": "", "without a leader": leaderless}[harm])
     api.wait_for(lambda: api.seen("APPLY", "/configmaps/"), "the record made anew")
     api.wait_for(lambda: api.state() == before, "the record as it was")
     api.wait_for(lambda: [event for event in api.events if event["reason"] == "RunRecordRestored"], "an Event")

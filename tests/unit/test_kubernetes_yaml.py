@@ -76,7 +76,10 @@ def test_keys_become_texts_as_helm_makes_them(key: str) -> None:
     assert parse_mapping(text) == helm_python.values_from_yaml(text)
 
 
-@pytest.mark.parametrize("text", ["{1: a, 1.0: b}", "{'1': a, 1: b}", "a: {true: b, 'true': c}", "{1e3: a, 1000: b}"])
+@pytest.mark.parametrize(
+    "text",
+    ["{1: a, 1.0: b}", "{'1': a, 1: b}", "a: {true: b, 'true': c}", "{1e3: a, 1000: b}", "{0.1: a, 0.100000001: b}"],
+)
 def test_keys_that_become_one_text_are_refused(text: str) -> None:
     """Helm takes one of the values at random."""
     with pytest.raises(YamlError, match="two keys that both become"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from trainchart.checkpoints.crc32c import extend, mask
 
@@ -22,6 +23,8 @@ _LONGEST_KEY = 8192
 _KEY_BYTES = 256 * 1024 * 1024
 """Of all keys together: each may repeat the one before it in a few bytes."""
 _MOST_SHARDS = 100_000
+_MOST_DIMENSIONS = 254
+"""TensorFlow's own limit, tf.TensorShape."""
 _STRING, _VARIANT = 7, 21
 _VARINT_BYTES = 10
 
@@ -98,8 +101,13 @@ def _parse(content: bytes) -> Bundle:
     shards = 0
     entries: list[Entry] = []
     budget = _KEY_BYTES
-    for _, handle in _read_block(content, index):
-        for key, value in _read_block(content, _read_handle(handle, 0)[0]):
+    end = 0
+    for _, entry_of_block in _read_block(content, index):
+        handle, _ = _read_handle(entry_of_block, 0)
+        if handle[0] < end:
+            raise BundleError("its blocks overlap")
+        end = sum(handle)
+        for key, value in _read_block(content, handle):
             budget -= len(key)
             if budget < 0:
                 raise BundleError("its keys are implausibly long")
@@ -163,7 +171,9 @@ def _parse_entry(key: bytes, value: bytes) -> Entry | None:
         if isinstance(content, int):
             numbers[number] = content
         elif number == 2:
-            shape = tuple(_parse_shape(content))
+            shape = tuple(islice(_parse_shape(content), _MOST_DIMENSIONS + 1))
+            if len(shape) > _MOST_DIMENSIONS:
+                raise BundleError(f"a variable has more than {_MOST_DIMENSIONS} dimensions")
         elif number == 7:
             return None
     size, offset = numbers.get(5, 0), numbers.get(4, 0)

@@ -14,7 +14,7 @@ from trainchart_controller.settings import OBJECT_PATHS, Settings
 from trainchart_runtime.contract import CONTROLLER_AGENT, LOGS_KEY, PLAN_ANNOTATION, STATE_KEY
 from trainchart_runtime.pod_problems import Event, parse_event
 from trainchart_runtime.run.observation import SetView, parse_set
-from trainchart_runtime.run.plan import Admission, Deletion, Notice, Scale
+from trainchart_runtime.run.plan import Admission, Deletion, Notice, Scale, require_group
 from trainchart_runtime.run.state import RunState, StateError, dump_state, parse_state
 
 _CLAIM = "PersistentVolumeClaim"
@@ -67,7 +67,10 @@ class Release:
             raise Superseded(f"plan {plan} has replaced plan {self._settings.plan_id}")
         text = (found.get("data") or {}).get(STATE_KEY)
         try:
-            return parse_state(text) if text else None
+            state = parse_state(text) if text else None
+            if state is not None:
+                require_group(self._settings.plan, state)
+            return state
         except StateError as err:
             raise StateError(f"the record in ConfigMap {self._settings.state_name} is unusable: {err}") from err
 

@@ -74,7 +74,7 @@ def _parse(hint: Any, value: Any, where: str) -> Any:
     if origin is collections.abc.Sequence and isinstance(value, list):
         return tuple(_parse(arguments[0], each, f"an entry of {where}") for each in value)
     if origin is collections.abc.Mapping and isinstance(value, dict):
-        return {key: _parse(arguments[1], each, f"{key!r} in {where}") for key, each in value.items()}
+        return {key: _parse(arguments[1], each, f"{key!r:.80} in {where}") for key, each in value.items()}
     if isinstance(hint, type) and hasattr(hint, "_fields"):
         return parse_record(hint, value, where)
     if hint is float and parse_number(value) is not None:

@@ -65,6 +65,20 @@ def test_a_parked_pod():
     assert view.ends[0].succeeded
 
 
+@pytest.mark.parametrize("told", [-1e308, 0.0, 1795255000.0, 1795255201.0, 1e308])
+def test_a_program_ends_when_its_container_does(told):
+    """The program can write another time into the message, to be taken for the first that failed, or the last."""
+    pod = copy.deepcopy(POD)
+    ended = pod["status"]["containerStatuses"][1]["lastState"]["terminated"]
+    ended["startedAt"] = "2026-11-21T09:59:00Z"
+    ended["message"] = dump_termination(WORDS._replace(finished_at=told)).decode()
+    (found,) = parse_pod(CLUSTER, pod).ends
+    assert found.termination.finished_at == found.finished_at == 1795255199.0
+    ended["message"] = dump_termination(WORDS._replace(finished_at=1795255199.5)).decode()
+    (found,) = parse_pod(CLUSTER, pod).ends
+    assert found.termination.finished_at == 1795255199.5
+
+
 def test_build_of_the_training_container_is_kept():
     pod = copy.deepcopy(POD)
     pod["spec"]["containers"][1]["image"] = "ml/mnist:1"

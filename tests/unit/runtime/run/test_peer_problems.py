@@ -86,6 +86,22 @@ def test_running_peer_that_is_lost_again_and_again_is_a_problem():
     assert problem.message.endswith(f"names ps-0 on node-1: {RESET}")
 
 
+def test_a_peer_that_failed_in_the_future_explains_nothing():
+    """What runs in a pod may write when its program failed."""
+    [problem] = find(worker_0=lose(), ps_0=lose(cause="program-error", error="ValueError: no", last=1e308, every=0))
+    assert problem.subject == "exp1-mnist-worker-0"
+
+
+@pytest.mark.parametrize("times", [(-1e308, 0, NOW), (1, NOW - 90, NOW), (1e300, 0, 1e308)])
+def test_times_that_cannot_be_are_not_recorded(times):
+    failures = [
+        {"number": number, "at": at, "cause": "peer-lost", "exitCode": 1, "error": RESET}
+        for number, at in enumerate(times, start=1)
+    ]
+    report = say(attempt=4, peerFailures=3, ended=3, failures=failures)
+    assert all(problem.since == NOW for problem in find(worker_0=report))
+
+
 def test_names_that_do_not_resolve_are_no_broken_connections():
     [problem] = find(worker_0=lose(error="gaierror: [Errno -3]", cause="peer-unresolvable"), ps_0=say())
     assert problem.cause == "peer-unresolvable"

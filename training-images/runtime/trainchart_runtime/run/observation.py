@@ -356,12 +356,16 @@ def _parse_end(terminated: Mapping[str, Any], run_id: Optional[str]) -> Containe
     said = parse_termination(message)
     # The program can write there, too; the pod's launcher knows which run it is part of.
     termination = said if said is not None and run_id in (None, said.run_id) else None
+    started_at, finished_at = parse_time(terminated.get("startedAt")), parse_time(terminated.get("finishedAt"))
+    # The kubelet has the same clock, and counts whole seconds.
+    if termination is not None and not started_at <= termination.finished_at <= finished_at + 1:
+        termination = termination._replace(finished_at=finished_at)
     return ContainerEnd(
         exit_code=terminated.get("exitCode") or 0,
         reason=str(terminated.get("reason") or "")[:_REASON_LIMIT],
         detail="" if said else hide_credentials(last_line(message))[:MESSAGE_LIMIT],
         termination=termination,
-        finished_at=parse_time(terminated.get("finishedAt")),
+        finished_at=finished_at,
     )
 
 

@@ -24,6 +24,8 @@ _BREAKS_SECONDS = 60.0
 """A peer that is replaced breaks connections once or twice, and soon answers again."""
 _RECENT_SECONDS = 50.0
 """A step that came since then is of the program that has waited for its peers for PEER_SECONDS."""
+CLOCK_LEAD_SECONDS = 60.0
+"""By which the clock of a node may be ahead: a later time of a failure is none, whatever its pod says."""
 _NAMED = 5
 _NOT_RUNNING = float("inf")
 _TASK = re.compile(r"/job:([a-z]+)(?:/replica:\d+)?/task:(\d+)")
@@ -54,7 +56,7 @@ def find_peer_problems(
         found += _find_lone(known, progress)
     breaking = [(pod, report, breaks) for pod, report in known for breaks in [_find_breaks(report, now)] if breaks]
     if breaking:
-        ends = _find_last_ends(group, running, reports)
+        ends = _find_last_ends(group, running, reports, now)
         found += [_word_breaks(running, ends, pod, report, breaks) for pod, report, breaks in breaking[:PROBLEMS_KEPT]]
     return [problem for problem in found if problem is not None]
 
@@ -102,7 +104,7 @@ def _list_peers(peers: Sequence[MissingPeer]) -> str:
 def _find_breaks(report: LauncherReport, now: float) -> Sequence[Failure]:
     """Return the failures by which a program has lost peers again and again, until now; none where that is over."""
     breaks: List[Failure] = []
-    for failure in reversed(report.failures):
+    for failure in reversed(_list_failures(report, now)):
         if not is_echo(failure):
             break
         breaks.insert(0, failure)
@@ -140,7 +142,7 @@ def _find_named(breaks: Sequence[Failure], own: Task) -> Tuple[Task, ...]:
 
 
 def _find_last_ends(
-    group: Cluster, running: Mapping[Task, PodView], reports: Mapping[str, LauncherReport]
+    group: Cluster, running: Mapping[Task, PodView], reports: Mapping[str, LauncherReport], now: float
 ) -> Dict[Task, float]:
     """Return when each task has ended by its own fault last: 0 for never, without end for one that does not run."""
     found = {}
@@ -150,6 +152,10 @@ def _find_last_ends(
             found[task] = _NOT_RUNNING
             continue
         report = reports.get(pod.uid)
-        own = [each.at for each in report.failures if not is_echo(each)] if report else []
+        own = [each.at for each in _list_failures(report, now) if not is_echo(each)] if report else []
         found[task] = max([0.0, *own, *(end.finished_at for end in pod.ends)])
     return found
+
+
+def _list_failures(report: LauncherReport, now: float) -> List[Failure]:
+    return [each for each in report.failures if each.at <= now + CLOCK_LEAD_SECONDS]

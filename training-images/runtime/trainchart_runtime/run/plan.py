@@ -16,7 +16,7 @@ from trainchart_runtime.cluster import (
     deciding_tasks,
 )
 from trainchart_runtime.run.queueing import Placement, QueueStep
-from trainchart_runtime.run.state import RoleState, RunState, StateError
+from trainchart_runtime.run.state import QUEUED, RoleState, RunState, StateError
 
 DESIRED_RUNNING = "running"
 DESIRED_SUSPENDED = "suspended"
@@ -121,8 +121,14 @@ def resolve_group(cluster: Cluster, known: Mapping[str, RoleState]) -> Cluster:
         roles[task_type] = role._replace(replicas=known[task_type].wanted if task_type in known else newly_wanted)
     group = cluster._replace(roles=roles)
     if not deciding_tasks(group):
-        raise StateError(f"by the record, there is neither a chief nor a worker: {dict(known)}")
+        raise StateError("by the record, there is neither a chief nor a worker")
     return group
+
+
+def require_group(plan: RunPlan, state: RunState) -> None:
+    """Raise StateError for a record of this run by which no task is left whose success could end it."""
+    if state.run_id == plan.run_id and state.phase != QUEUED:
+        resolve_group(plan.cluster, state.roles)
 
 
 def saving_roles(cluster: Cluster) -> Sequence[str]:

@@ -20,7 +20,7 @@ from trainchart_runtime.pod_problems import (
     find_set_problem,
 )
 from trainchart_runtime.run.observation import ContainerEnd, LauncherReport, Observation, PodView, SetView
-from trainchart_runtime.run.peer_problems import find_peer_problems, is_echo
+from trainchart_runtime.run.peer_problems import CLOCK_LEAD_SECONDS, find_peer_problems, is_echo
 from trainchart_runtime.run.plan import RunPlan
 from trainchart_runtime.run.queueing import find_queue_problem
 from trainchart_runtime.run.report_problems import find_report_problems
@@ -36,7 +36,7 @@ from trainchart_runtime.run.state import (
     Scaling,
 )
 from trainchart_runtime.start_words import name_start_cause
-from trainchart_runtime.termination import FAILURES_KEPT, Failure, Termination
+from trainchart_runtime.termination import FAILURES_KEPT, Termination
 
 OOM_RESTARTS = 2
 """A program that ran out of memory so often does so again."""
@@ -44,7 +44,6 @@ _UID_LENGTH = 8
 _SCALING_SECONDS = 120.0
 """A pod that is deleted so long after its set was scaled down has another reason: the set is restored at once."""
 _CLOCK_LAG_SECONDS = 600.0
-_CLOCK_LEAD_SECONDS = 60.0
 _BUDGET_SECONDS = 3600.0
 """Within this time, at most FAILURES_KEPT failures that a launcher reports become incidents. Others are only counted,
 because a hostile program can make up any number of them."""
@@ -196,7 +195,7 @@ def note_failures(
         counts[str(pod.task)] = before._replace(number=before.number + len(reported))
         incidents += [
             Incident(
-                at=_find_time(each, state, now),
+                at=_find_time(each.at, state, now),
                 pod=pod.name,
                 node=pod.node,
                 cause=each.cause,
@@ -215,10 +214,10 @@ def _resolve_count(before: Optional[ReportedFailures], now: float) -> ReportedFa
     return before if before and before.since <= now < before.since + _BUDGET_SECONDS else ReportedFailures(now, 0)
 
 
-def _find_time(failure: Failure, state: RunState, now: float) -> float:
+def _find_time(told: float, state: RunState, now: float) -> float:
     """Return when a failure was, as its pod says; now where that cannot be: another time would hide other incidents."""
     begin = min(state.updated, now) - _CLOCK_LAG_SECONDS
-    return failure.at if begin <= failure.at <= now + _CLOCK_LEAD_SECONDS else now
+    return told if begin <= told <= now + CLOCK_LEAD_SECONDS else now
 
 
 def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], state: RunState) -> RunState:
@@ -234,7 +233,7 @@ def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], sta
     for task, problem, at in find_peer_problems(group, own, seen.reports, seen.now, state.progress):
         name, node = group.pod_name(task), next(pod.node for pod in own if pod.task == task)
         if name not in explained:
-            begin = since.get((name, problem.cause), at or seen.now)
+            begin = since.get((name, problem.cause), _find_time(at, state, seen.now))
             found.append(PodProblem(name, node, problem.cause, problem.message, begin))
     for task, problem in find_report_problems(own, seen.reports, state, seen.now):
         name, node = group.pod_name(task), next(pod.node for pod in own if pod.task == task)

@@ -330,23 +330,23 @@ def parse_state(text: str) -> RunState:
         raise StateError(f"it is not JSON: {err}") from err
     version = document.get("version") if isinstance(document, dict) else None
     if version != VERSION:
-        raise StateError(f"its version is {version!r}, but this program reads {VERSION}")
+        raise StateError(f"its version is {version!r:.80}, but this program reads {VERSION}")
     try:
         state = parse_record(RunState, document, "the record")
     except RecordError as err:
         raise StateError(str(err)) from err
     if state.phase not in PHASES:
-        raise StateError(f"its phase is {state.phase!r}, expected one of: {', '.join(PHASES)}")
+        raise StateError(f"its phase is {state.phase!r:.80}, expected one of: {', '.join(PHASES)}")
     for verdict in (state.verdict, state.pending_verdict):
         if verdict is not None and verdict.result not in VERDICTS:
-            raise StateError(f"the result in its verdict is {verdict.result!r}")
+            raise StateError(f"the result in its verdict is {verdict.result!r:.80}")
     if (state.verdict is None) == (state.phase in (STOPPING, *VERDICTS)):
         raise StateError(f"its phase {state.phase!r} and its verdict do not fit together")
     if state.phase == FINISHING and state.pending_verdict is None:
         raise StateError(f"its phase is {state.phase!r}, but it has no pendingVerdict")
     negative = [task_type for task_type, role in state.roles.items() if role.wanted < 0]
     if negative:
-        raise StateError(f"it wants a negative number of pods of role {negative[0]!r}")
+        raise StateError(f"it wants a negative number of pods of role {negative[0]!r:.80}")
     large = [task_type for task_type, role in state.roles.items() if role.wanted > MAX_REPLICAS]
     if large:
         raise StateError(f"it wants more than {MAX_REPLICAS} pods of role {large[0]!r:.80}")

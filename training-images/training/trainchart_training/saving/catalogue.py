@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _MARKER = re.compile(r"ckpt-(0|[1-9][0-9]*)\.json")
 _PART = re.compile(r"ckpt-(0|[1-9][0-9]*)[._]")
@@ -21,6 +21,12 @@ EARLY = "early"
 """Ending of a training that got no better before that."""
 STALLED = "stalled"
 """To be EARLY as soon as the result is exported: a task that restores this has nothing more to train."""
+
+
+_ENDINGS = {ending: ending for ending in ("", LAST, EARLY, STALLED)}
+_NUMBERS_LIMIT = 2**63
+_MOST_DIMENSIONS = 254
+"""TensorFlow's own limit, tf.TensorShape."""
 
 
 class VariableShape(NamedTuple):
@@ -99,17 +105,24 @@ def parse_marker(text: str) -> Marker:
     try:
         body = json.loads(text)
         return Marker(
-            step=int(body["step"]),
-            ending=str(body["ending"]),
-            files={str(name): int(size) for name, size in body["files"].items()},
+            step=_parse_whole(body["step"]),
+            ending=_ENDINGS[body["ending"]],
+            files={str(name): _parse_whole(size) for name, size in body["files"].items()},
             variables=[_parse_variable(*variable) for variable in body["variables"]],
         )
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"not a checkpoint's marker: {error}") from error
 
 
-def _parse_variable(name: object, dtype: object, shape: Iterable[object]) -> VariableShape:
-    sizes = [size for size in shape if isinstance(size, int)]
+def _parse_whole(value: Any) -> int:
+    number = int(value)
+    if not 0 <= number < _NUMBERS_LIMIT:
+        raise ValueError("a number of more than 63 bits")
+    return number
+
+
+def _parse_variable(name: object, dtype: object, shape: Sequence[object]) -> VariableShape:
+    sizes = [size for size in shape[:_MOST_DIMENSIONS] if isinstance(size, int) and abs(size) < _NUMBERS_LIMIT]
     if not isinstance(name, str) or not isinstance(dtype, str) or sizes != list(shape):
         raise ValueError(f"not a variable with type and shape: {name!r:.80}")
     return VariableShape(name, dtype, tuple(sizes))
