@@ -261,6 +261,16 @@ def _key_text(key: object, node: yaml.Node) -> str:
     raise yaml.constructor.ConstructorError(None, None, "a key is null or not a plain word", node.start_mark)
 
 
+def helm_text(value: str | bool | float) -> str:
+    """Return what Helm makes of a value where it expects a text: `true` of true, `1.1` of 1.10."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        text = _float_text(value)
+        return {".inf": "+Inf", "-.inf": "-Inf", ".nan": "NaN"}.get(text, text)
+    return str(value)
+
+
 def _float_text(value: float) -> str:
     """Return a number as Go's strconv.FormatFloat(value, 'g', -1, 32) writes it, which makes texts of such keys."""
     try:

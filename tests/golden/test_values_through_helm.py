@@ -392,6 +392,15 @@ def test_annotations_end_as_they_are_given(engine: HelmEngine, text: str) -> Non
     assert {each["annotations"]["zz-pod"] for each in pods} == {text}
 
 
+@pytest.mark.parametrize("text", ["\n lead", "  lead\nb", "a\n", "<a>\n&"])
+def test_a_text_of_several_lines_is_not_indented(engine: HelmEngine, text: str) -> None:
+    rendering = engine.render(
+        MNIST, release="exp", overrides=ValueOverrides(set_jsons=(f"workingDir={json.dumps(text)}",))
+    )
+    pods = [m.document["spec"]["template"]["spec"] for m in rendering.manifests if m.kind == "StatefulSet"]
+    assert {pod["containers"][0]["workingDir"] for pod in pods} == {text}
+
+
 def test_texts_like_the_one_that_helm_removes_are_kept(engine: HelmEngine) -> None:
     text = "<no-value> no value \\u003cno value\\u003e"
     overrides = ValueOverrides(set_jsons=(f"env={json.dumps({'A': text})}", 'global={"other": "<no value>"}'))

@@ -10,8 +10,10 @@ CREATED = "2026-11-21T12:00:00Z"
 
 
 def chart_files(version: str, note: str = "", name: str = "demo") -> dict[str, bytes]:
+    # Helm takes the numbers for texts here, but not in an index or a registry's config.
     chart = (
         f"apiVersion: v2\nname: {name}\nversion: {version}\ndescription: A demonstration.\nhome: https://a.example\n"
+        "appVersion: 1.10\nkeywords: [2026]\nmaintainers: [{name: Ada, team: 1}]\nannotations:\n  reviewed: true\n"
     )
     return {
         "Chart.yaml": chart.encode(),

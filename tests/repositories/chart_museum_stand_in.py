@@ -18,6 +18,9 @@ from urllib.parse import unquote
 
 import yaml
 
+from trainchart.archive.chart_metadata import read_metadata
+from trainchart.kubernetes_yaml import parse_mapping
+
 
 class Museum:
     """What is kept: entries by name and version, and files by name."""
@@ -33,7 +36,8 @@ class Museum:
                 names = [name for name in archive.getnames() if name.count("/") == 1 and name.endswith("/Chart.yaml")]
                 content = archive.extractfile(names[0])
                 assert content is not None
-                entry = yaml.load(content.read(), yaml.BaseLoader)
+                # The real one reads it with Helm's own library.
+                entry = read_metadata(parse_mapping(content.read().decode()))
         except (tarfile.TarError, OSError, IndexError) as error:
             return 400, {"error": str(error)}
         key = (entry["name"], entry["version"])
@@ -49,7 +53,7 @@ class Museum:
                 "urls": [f"charts/{file}"],
                 "created": "2026-01-01T00:00:00Z",
                 "digest": digest,
-                "deprecated": entry.get("deprecated") == "true",
+                "deprecated": entry.get("deprecated", False),
             }
         return 201, {"saved": True}
 

@@ -62,7 +62,7 @@ _RECORD_LATE_SECONDS = 45.0
 
 
 _GONE_SECONDS = 3600.0
-"""So long after a release was last read, its scalars are forgotten: it was uninstalled, and nobody looks at it."""
+"""So long after a release was last read, its scalars are forgotten: it was uninstalled, and no user looks at it."""
 
 
 @dataclass

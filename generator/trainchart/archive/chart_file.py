@@ -17,6 +17,7 @@ from trainchart.archive.subcharts import require_unambiguous
 from trainchart.chart_version import is_chart_version
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, find_merge_key, parse_mapping
+from trainchart.yaml_loader import helm_text
 
 CHART_FILE = "Chart.yaml"
 REQUIREMENTS_FILE = "requirements.yaml"
@@ -60,7 +61,7 @@ class ChartFile:
     @property
     def annotations(self) -> dict[str, str]:
         found = self.data.get("annotations")
-        return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
+        return {key: helm_text(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
     @property
     def build(self) -> dict[str, str]:

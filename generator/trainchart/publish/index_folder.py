@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import Protocol
 
 from trainchart.archive.chart_file import CREATED_ANNOTATION
@@ -23,6 +24,7 @@ from trainchart.publish.repository import (
     sha256_digest,
 )
 
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
 _TRIES = 5
 """How often the index is written where nothing locks it and others write it too."""
 
@@ -179,11 +181,14 @@ class IndexRepository:
 
 
 def _entry(upload: Upload) -> dict[str, object]:
-    annotations = upload.chart.get("annotations")
-    made = annotations.get(CREATED_ANNOTATION) if isinstance(annotations, dict) else None
+    made = upload.chart.get("annotations", {}).get(CREATED_ANNOTATION, "")
+    try:
+        is_time = datetime.strptime(made, _TIME).strftime(_TIME) == made
+    except ValueError:
+        is_time = False  # Helm could not read the index.
     return {
         **upload.chart,
-        "created": made or upload.created,
+        "created": made if is_time else upload.created,
         "digest": sha256_digest(upload.archive.data).partition(":")[2],
         "urls": [upload.archive.filename],
     }

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from trainchart.archive.chart_file import parse_chart_file
-from trainchart.archive.chart_keys import CHART_KEYS
+from trainchart.archive.chart_metadata import read_metadata
 from trainchart.archive.pack import ChartArchive, open_archive
 from trainchart.archive.provenance import PROVENANCE_LIMIT
 from trainchart.archive.read import parse_archive
@@ -48,7 +48,7 @@ class Upload:
 
     archive: ChartArchive
     chart: Mapping[str, Any]
-    """Chart.yaml as the archive holds it, without keys that Helm does not know: an index would give them a meaning."""
+    """Chart.yaml of the archive, as Helm reads it: what an index would give another meaning is left out."""
     created: str
     """When it is published, in RFC 3339; used where the archive does not say when it was made."""
     provenance: bytes | None = None
@@ -117,8 +117,7 @@ def limit_provenance(provenance: bytes | None, where: str) -> bytes | None:
 def prepare_upload(data: bytes, *, created: str, provenance: bytes | None = None) -> Upload:
     """Return the upload of the archive `data`. Raises ToolError where it is none."""
     chart = parse_chart_file(parse_archive(data).files)
-    known = {key: value for key, value in chart.data.items() if key in CHART_KEYS}
-    return Upload(open_archive(data), known, created, provenance)
+    return Upload(open_archive(data), read_metadata(chart.data), created, provenance)
 
 
 def publish_upload(repository: Repository, upload: Upload) -> Publication:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,25 @@ ARCHIVE = "demo-1.0.0.tgz"
 @pytest.fixture
 def repository(tmp_path: Path) -> IndexRepository:
     return IndexRepository(FolderStore(str(tmp_path), tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("made", "created"),
+    [
+        ("2026-01-31T00:00:00Z", "2026-01-31T00:00:00Z"),
+        *((odd, "2026-05-01T10:00:00Z") for odd in ("not a date", "2026-1-1T0:0:0Z", "2026-02-30T00:00:00Z", "1")),
+    ],
+)
+def test_a_time_that_helm_cannot_read_stays_out_of_the_index(
+    repository: IndexRepository, tmp_path: Path, made: str, created: str
+) -> None:
+    files = chart_files("1.0.0")
+    archive = pack_chart(files, BuildInfo(created_epoch=0)).data
+    mine = prepare_upload(archive, created="2026-05-01T10:00:00Z")
+    mine = replace(mine, chart={**mine.chart, "annotations": {"trainchart/created": made}})
+    publish_upload(repository, mine)
+    (entry,) = yaml.load((tmp_path / "index.yaml").read_text(), yaml.BaseLoader)["entries"]["demo"]
+    assert entry["created"] == created
 
 
 @pytest.mark.parametrize("left", ["the same", "half", "nonsense"])
