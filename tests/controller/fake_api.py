@@ -183,6 +183,11 @@ class FakeApi:
             found = json.loads(text or "{}")
         return found
 
+    def make_state_immutable(self) -> None:
+        """Do what a patch of the record with `immutable: true` does."""
+        with self.lock:
+            self._state["immutable"] = True
+
     def put_state(self, text: str) -> None:
         """Write the record as somebody else."""
         with self.lock:
@@ -360,6 +365,8 @@ class FakeApi:
     def _patch_state(self, body: Any) -> tuple[int, dict[str, Any]]:
         if body["metadata"]["resourceVersion"] != self._state["metadata"]["resourceVersion"]:
             return 409, {"message": "the object has been modified"}
+        if self._state.get("immutable"):
+            return 422, {"message": "data: Forbidden: field is immutable when `immutable` is set"}
         kept = {**self._state.get("data", {}), **body["data"]}
         size = sum(map(len, filter(None, kept.values())))
         if size > CONFIGMAP_LIMIT:

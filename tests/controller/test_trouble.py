@@ -210,6 +210,19 @@ def test_the_zipapp_is_the_same_every_time(controller_pyz):
     assert again == controller_pyz.read_bytes() and again.startswith(b"#!/usr/bin/env python3\n")
 
 
+def test_an_immutable_record_is_told_with_its_cure(api, start, run_to_phase):
+    controller = start()
+    run_to_phase("Running")
+    api.make_state_immutable()
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    api.wait_for(lambda: [each for each in api.events if each["reason"] == "RunStateUnusable"], "an Event")
+    (event,) = [each for each in api.events if each["reason"] == "RunStateUnusable"]
+    assert "exp1-mnist-state is immutable: delete it" in event["message"]
+    api.delete_state()
+    assert controller.wait() == 0
+    assert api.state()["phase"] == "Succeeded"
+
+
 @pytest.mark.parametrize("harm", ["deleted", "damaged", "emptied", "without a leader"])
 def test_record_damaged_while_controller_runs_is_rewritten(api, start, run_to_phase, harm):
     controller = start()

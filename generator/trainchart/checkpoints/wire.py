@@ -25,6 +25,7 @@ _PART_LENGTH = 4000
 """Container runtimes cut lines of 16 KiB."""
 _LIMIT = 64 * 1024 * 1024
 """Bytes of a document."""
+_VALUES_LIMIT = 2_000_000
 _ERRORS = {error.__name__: error for error in (ToolError, ChecksFailed, UsageError)}
 
 
@@ -61,6 +62,9 @@ def _unpack(text: str) -> dict[str, Any]:
         raise ValueError("it is damaged") from error
     if not unpacker.eof:
         raise ValueError("it is truncated, or too large")
+    # Of so many values, the objects would take gigabytes.
+    if sum(map(content.count, (b",", b"[", b"{"))) > _VALUES_LIMIT:
+        raise ValueError("it holds too many values")
     document = parse_json(content)
     if not isinstance(document, dict):
         raise ValueError("it is not a trainchart document")

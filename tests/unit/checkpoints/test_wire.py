@@ -50,6 +50,12 @@ def test_an_error_comes_back_with_its_code() -> None:
     assert found.problems == (Problem("p", where="claim c/x"),)
 
 
+def test_a_document_of_very_many_values_is_refused() -> None:
+    """A log of some kilobytes may hold it, and its objects take gigabytes."""
+    with pytest.raises(ValueError, match="too many values"):
+        carry({"a": [{}] * 1_000_001})
+
+
 def test_what_is_not_whole_yet_is_nothing() -> None:
     lines = list(wire.pack_lines({"text": "".join(map(str, range(9000)))}))
     assert len(lines) > 3

@@ -131,6 +131,13 @@ def test_what_is_no_name_of_a_cause_is_not_believed(cause):
     assert parse_termination(json.dumps({"cause": cause, "exitCode": 1})).cause == "program-exit"
 
 
+def test_texts_are_fit_for_records_and_events():
+    said = "a\x1b]52;c;ZQ==\x07\x1b[2J\nline \u202e\ud800 Authorization: Bearer abcdef12345"
+    document = {"cause": "program-error", "exitCode": 1, "error": said, "lines": [said]}
+    message = parse_termination(json.dumps(document))
+    assert message.error == message.lines[0] == "aline  Authorization: Bearer ***"
+
+
 def test_failure_has_a_known_cause_and_no_terminal_commands():
     forged = {"number": 1, "at": 5.0, "cause": "\x1b[31mlies 17", "exitCode": 0, "error": "\x1b]0;title\x07bad\rthing"}
     assert parse_failures([forged]) == (Failure(1, 5.0, "program-exit", 0, "badthing"),)

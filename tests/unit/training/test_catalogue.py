@@ -48,6 +48,7 @@ def test_a_marker_survives_its_file() -> None:
         '{"step": 1, "ending": "", "files": {"a": -1}, "variables": []}',
         f'{{"step": 1, "ending": "", "files": {{}}, "variables": [["kernel", "float32", [{2**63}]]]}}',
         f'{{"step": 1, "ending": "", "files": {{}}, "variables": [["kernel", "float32", {[1] * 255}]]}}',
+        '{"step": 1, "ending": "", "files": {}, "variables": [' + '["", "", []],' * 100_000 + '["", "", []]]}',
         "[" * 100_000,
     ],
     ids=lambda text: text[:60],

@@ -87,6 +87,10 @@ class Release:
                 raise
             # What others have written into the record may fill it.
             found = self._api.request("GET", self._record_path)
+            if found.get("immutable"):
+                name = self._settings.state_name
+                words = f"ConfigMap {name} is immutable: delete it, and the run controller writes the record again"
+                raise StateError(words) from err
             body["data"] = {**dict.fromkeys(found.get("data") or {}), STATE_KEY: data[STATE_KEY]}
             body["binaryData"] = None
             self._remember(self._api.request("PATCH", self._record_path, body))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections.abc
 import functools
+import itertools
 import typing
 from typing import Any, Dict, Mapping, Type, TypeVar, Union
 
@@ -18,6 +19,9 @@ Record = TypeVar("Record")
 
 _LARGEST = 2**63 - 1
 """What floats and other programs can still read."""
+_LIST_LIMIT = 200
+_MAPPING_LIMIT = 5000
+"""Entries that are read: more than any program of ours writes, so that a forged record takes no time to read."""
 
 
 class RecordError(ValueError):
@@ -72,9 +76,10 @@ def _parse(hint: Any, value: Any, where: str) -> Any:
     if origin is Union:
         return None if value is None else _parse(arguments[0], value, where)
     if origin is collections.abc.Sequence and isinstance(value, list):
-        return tuple(_parse(arguments[0], each, f"an entry of {where}") for each in value)
+        return tuple(_parse(arguments[0], each, f"an entry of {where}") for each in value[-_LIST_LIMIT:])
     if origin is collections.abc.Mapping and isinstance(value, dict):
-        return {key: _parse(arguments[1], each, f"{key!r:.80} in {where}") for key, each in value.items()}
+        items = itertools.islice(value.items(), _MAPPING_LIMIT)
+        return {key: _parse(arguments[1], each, f"{key!r:.80} in {where}") for key, each in items}
     if isinstance(hint, type) and hasattr(hint, "_fields"):
         return parse_record(hint, value, where)
     if hint is float and parse_number(value) is not None:

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 from trainchart_runtime import causes
 from trainchart_runtime.cause import RESTART_IN_PLACE_PEER
 from trainchart_runtime.contract import TERMINATION_MESSAGE_LIMIT
-from trainchart_runtime.log_text import clean, shorten
+from trainchart_runtime.log_text import clean, hide_credentials, shorten
 from trainchart_runtime.progress import parse_count, parse_metrics, parse_number, parse_whole
 
 LINES_KEPT = 20
@@ -127,7 +127,7 @@ def parse_termination(text: str) -> Optional[Termination]:
         own_failures=parse_count(document.get("ownFailures")) or 0,
         peer_failures=parse_count(document.get("peerFailures")) or 0,
         signal=parse_whole(document.get("signal")),
-        error=_text(document, "error"),
+        error=_tame(_text(document, "error")),
         step=parse_whole(document.get("step")),
         metrics=parse_metrics(document.get("metrics")),
         started_at=float(parse_number(document.get("startedAt")) or 0.0),
@@ -224,4 +224,9 @@ def _text(document: Mapping[str, Any], key: str) -> str:
 
 def _parse_lines(value: Any) -> Tuple[str, ...]:
     kept = value[-LINES_KEPT:] if isinstance(value, list) else ()
-    return tuple(line[:LINE_LIMIT] for line in kept if isinstance(line, str))
+    return tuple(_tame(line[:LINE_LIMIT]) for line in kept if isinstance(line, str))
+
+
+def _tame(text: str) -> str:
+    """Return what a program has printed as it may stand in records and Events."""
+    return hide_credentials(clean(text))

@@ -339,3 +339,14 @@ def test_a_record_is_cut_no_more_than_it_has_to_be() -> None:
     kept = parse_state(dump_state(long))
     assert len(kept.problems) == 100
     assert {len(problem.message) for problem in kept.problems} == {300}
+
+
+def test_a_forged_record_is_read_within_bounds():
+    document = {
+        **json.loads(dump_state(STATE)),
+        "marks": [{"at": number, "step": number, "program": "p"} for number in range(10_000)],
+        "succeeded": {f"worker-{number}": number for number in range(20_000)},
+    }
+    state = parse_state(json.dumps(document))
+    assert len(state.marks) == 200 and state.marks[-1].step == 9_999
+    assert len(state.succeeded) == 5_000

@@ -25,6 +25,7 @@ STALLED = "stalled"
 
 _ENDINGS = {ending: ending for ending in ("", LAST, EARLY, STALLED)}
 _NUMBERS_LIMIT = 2**63
+_VALUES_LIMIT = 500_000
 _MOST_DIMENSIONS = 254
 """TensorFlow's own limit, tf.TensorShape."""
 
@@ -102,6 +103,8 @@ def dump_marker(marker: Marker) -> str:
 
 def parse_marker(text: str) -> Marker:
     """Return the marker in `text`; raise ValueError where it is none."""
+    if sum(map(text.count, ",[{")) > _VALUES_LIMIT:
+        raise ValueError("a marker of too many values")  # whose objects would take hundreds of megabytes
     try:
         body = json.loads(text)
         return Marker(

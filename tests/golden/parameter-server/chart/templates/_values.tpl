@@ -14,13 +14,14 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- /*
 YAML of any value. Helm's toYaml returns nothing for a string that YAML cannot hold, so the whole block would be
 missing; it turns NEL into a space, and writes U+2028 and U+2029 as they are, which Kubernetes reads as line breaks.
+Several lines of a text alone would be indented more below a key than in the text.
 */}}
 {{- define "parameter-server.yaml" -}}
 {{- $yaml := toYaml . -}}
 {{- if or (not $yaml) (contains "\u0085" (toJson .)) (contains "\u2028" $yaml) (contains "\u2029" $yaml) -}}
 {{- fail (printf "a string contains a character that YAML does not allow, such as DEL, NEL, U+2028 or U+FFFE: %s" (toJson .)) -}}
 {{- end -}}
-{{- $yaml -}}
+{{- ternary (toJson .) $yaml (and (kindIs "string" .) (contains "\n" $yaml)) -}}
 {{- end -}}
 
 {{- /*
