@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -322,6 +323,24 @@ def test_a_tenant_is_not_installed_in_itself() -> None:
     with pytest.raises(TrainchartError) as refused:
         find_engine("sdk").render(Path("charts/team-a"), release="default", overrides=overrides, validate=True)
     assert "install the tenant default from another namespace" in f"{refused.value.hint} {refused.value.problems}"
+
+
+@pytest.mark.parametrize("release", ["null", "yes", "1e3", "0x1f", "012"])
+@pytest.mark.parametrize("engine", ["sdk", "helm3"])
+def test_a_tenant_may_be_called_as_no_text_is_written(engine: str, helm3: Path, release: str) -> None:
+    succeed("init", "team-a", "--family", "tenant")
+    succeed("generate")
+    name = "alice\u00a0"
+    values = json.dumps({"engineers": [{"kind": "User", "name": name}], "queue": {"clusterQueue": "g", "name": "yes"}})
+    helm = {"sdk": "sdk", "helm3": str(helm3)}[engine]
+    rendering = find_engine(helm).render(
+        Path("charts/team-a"), release=release, overrides=ValueOverrides(files=(("a", values),))
+    )
+    documents = [manifest.document for manifest in rendering.manifests]
+    names = {each["metadata"].get("namespace", each["metadata"]["name"]) for each in documents}
+    assert names == {release, f"tenant-{release}"}
+    bindings = [each for each in documents if each["kind"] == "RoleBinding"]
+    assert name in {subject["name"] for each in bindings for subject in each["subjects"]}
 
 
 @pytest.mark.parametrize(

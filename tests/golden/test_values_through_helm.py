@@ -401,6 +401,15 @@ def test_a_text_of_several_lines_is_not_indented(engine: HelmEngine, text: str) 
     assert {pod["containers"][0]["workingDir"] for pod in pods} == {text}
 
 
+@pytest.mark.parametrize("text", ["h\u00a0", "h\n\n", "\n", "\u2003"])
+def test_the_last_text_of_a_pod_stays_as_it_is(engine: HelmEngine, text: str) -> None:
+    volume = {"name": "x", "vsphereVolume": {"volumePath": text}}
+    overrides = ValueOverrides(set_jsons=(f"extraVolumes[0]={json.dumps(volume)}",))
+    rendering = engine.render(MNIST, release="exp", overrides=overrides)
+    pods = [m.document["spec"]["template"]["spec"] for m in rendering.manifests if m.kind == "StatefulSet"]
+    assert all(volume in pod["volumes"] for pod in pods)
+
+
 def test_texts_like_the_one_that_helm_removes_are_kept(engine: HelmEngine) -> None:
     text = "<no-value> no value \\u003cno value\\u003e"
     overrides = ValueOverrides(set_jsons=(f"env={json.dumps({'A': text})}", 'global={"other": "<no value>"}'))

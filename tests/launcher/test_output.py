@@ -82,6 +82,22 @@ def test_stranger_with_an_open_pipe_does_not_keep_the_launcher(pod):
     assert pod.message.lines == ("last words",)
 
 
+@pytest.mark.parametrize("pause", [0.002, 0.05])
+def test_stranger_that_prints_a_little_does_not_keep_launcher(pod, pause):
+    drip = f"import time\nwhile True: print('x', end='', flush=True); time.sleep({pause})"
+    process = pod.start(
+        "import subprocess, sys\n"
+        f"stranger = subprocess.Popen([sys.executable, '-c', {drip!r}], start_new_session=True)\n"
+        "open('stranger', 'w').write(str(stranger.pid))\n"
+        "raise ValueError('the last words')"
+    )
+    try:
+        _, stderr = process.communicate(timeout=60)
+        assert b"ValueError: the last words" in stderr
+    finally:
+        pod.kill(int(pod.wait_for_file("stranger")))
+
+
 def test_endless_printing_stranger_does_not_keep_the_launcher(pod):
     program = (
         "import os, subprocess, sys, time\n"

@@ -56,8 +56,8 @@ trainchart/tenant: {{ .context.Release.Name | quote }}
 
 {{- /* Name, namespace and labels of an object: (dict "context" $ "component" "quota"), perhaps with "name". */}}
 {{- define "<%= name %>.metadata" -}}
-name: {{ .name | default (printf "tenant-%s" .component) }}
-namespace: {{ .context.Release.Name }}
+name: {{ .name | default (printf "tenant-%s" .component) | quote }}
+namespace: {{ .context.Release.Name | quote }}
 labels:
   {{- include "<%= name %>.labels" . | nindent 2 }}
 {{- end -}}

@@ -370,7 +370,8 @@ def _digest(files: Mapping[str, bytes]) -> str:
 def _is_test(document: Mapping[str, object]) -> bool:
     metadata = document.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    return isinstance(annotations, Mapping) and str(annotations.get("helm.sh/hook", "")).startswith("test")
+    hook = str(annotations.get("helm.sh/hook", "")) if isinstance(annotations, Mapping) else ""
+    return {event.strip() for event in hook.split(",")} <= {"test", "test-success"}
 
 
 def _find_training(rendering: Rendering) -> str:

@@ -87,6 +87,10 @@ def parse_chart_file(files: Mapping[str, bytes]) -> ChartFile:
                 hint=f"keep nothing but dependencies in {REQUIREMENTS_FILE}",
             )
     require_unambiguous(files)
+    if data.get("apiVersion") not in (None, "v1", "v2"):
+        raise ToolError(
+            f"{CHART_FILE}: the apiVersion is {data['apiVersion']!r:.40}, which not every Helm reads", hint="write v2"
+        )
     name, version = data.get("name"), data.get("version")
     if not isinstance(name, str) or len(name) > _NAME_LIMIT or not _NAME.fullmatch(name):
         raise ToolError(

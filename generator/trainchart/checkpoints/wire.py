@@ -26,6 +26,9 @@ _PART_LENGTH = 4000
 _LIMIT = 64 * 1024 * 1024
 """Bytes of a document."""
 _VALUES_LIMIT = 2_000_000
+_NUMBERS_LIMIT = 2**63
+_TIMES_LIMIT = 1e11
+"""Unix seconds: the year 5138."""
 _ERRORS = {error.__name__: error for error in (ToolError, ChecksFailed, UsageError)}
 
 
@@ -136,12 +139,12 @@ def parse_list(document: Mapping[str, Any]) -> CheckpointList:
             [_parse_checkpoint(each) for each in document["checkpoints"]],
             None if document["origin"] is None else parse_origin(_text(document["origin"])),
             [_text(each) for each in document["problems"]],
-            int(document["omitted"]),
+            _whole(document["omitted"]),
         )
 
 
 def _parse_checkpoint(each: Mapping[str, Any]) -> Checkpoint:
-    step, marker = int(each["step"]), each["marker"]
+    step, marker = _whole(each["step"]), each["marker"]
     return Checkpoint(
         step,
         _text(each["problem"]),
@@ -150,14 +153,14 @@ def _parse_checkpoint(each: Mapping[str, Any]) -> Checkpoint:
         else Marker(
             step=step,
             variables=[
-                VariableShape(_text(name), _text(dtype), tuple(int(size) for size in shape))
+                VariableShape(_text(name), _text(dtype), tuple(_whole(size) for size in shape))
                 for name, dtype, shape in marker["variables"]
             ],
             files=_sizes(marker["files"]),
             ending=_text(marker["ending"]),
         ),
         _sizes(each["files"]),
-        float(each["written_at"]),
+        _time(each["written_at"]),
         parse_metrics(each["metrics"]),
     )
 
@@ -177,8 +180,8 @@ def parse_verified(document: Mapping[str, Any]) -> Verified:
         restart = document["restart"]
         return Verified(
             _text(document["folder"]),
-            {int(step): _text(problem) for step, problem in document["problems"]},
-            None if restart is None else int(restart),
+            {_whole(step): _text(problem) for step, problem in document["problems"]},
+            None if restart is None else _whole(restart),
             bool(document["has_markers"]),
         )
 
@@ -195,17 +198,33 @@ def dump_pruning(pruning: Pruning) -> dict[str, Any]:
 def parse_pruning(document: Mapping[str, Any]) -> Pruning:
     """Return the pruning that a document holds. Raises ValueError where it holds something else."""
     with _Reading():
-        kept, removed = ([int(step) for step in document[key]] for key in ("kept", "removed"))
-        return Pruning(_text(document["folder"]), kept, removed, int(document["size"]))
+        kept, removed = ([_whole(step) for step in document[key]] for key in ("kept", "removed"))
+        return Pruning(_text(document["folder"]), kept, removed, _whole(document["size"]))
 
 
 def _sizes(body: Mapping[str, Any]) -> dict[str, int]:
-    return {_text(name): int(size) for name, size in body.items()}
+    return {_text(name): _whole(size) for name, size in body.items()}
+
+
+def _whole(value: Any) -> int:
+    number = int(value)
+    if not 0 <= number < _NUMBERS_LIMIT:
+        raise ValueError("a number of more than 63 bits")
+    return number
+
+
+def _time(value: Any) -> float:
+    number = float(value)
+    if not 0 <= number < _TIMES_LIMIT:
+        raise ValueError("a time beyond all years")
+    return number
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str):
+    """Return a text that a file may be called by, too."""
+    if not isinstance(value, str) or "\0" in value:
         raise TypeError("expected a string")
+    value.encode()
     return value
 
 

@@ -167,3 +167,11 @@ def test_a_huge_schema_makes_no_form(project: Path) -> None:
     (project / "charts" / "mnist" / "values.schema.json").write_text('{"title": "' + "x" * 3_000_000 + '"}')
     with pytest.raises(TrainchartError, match=r"values\.schema\.json of the chart is too large"):
         INSTALLER.open_chart("local/charts/mnist")
+
+
+@pytest.mark.parametrize(
+    ("hook", "is_test"),
+    [("test", True), (" test-success, test", True), ("test,post-install", False), ("testing", False), ("", False)],
+)
+def test_only_objects_of_helm_test_are_left_out_of_a_review(hook: str, is_test: bool) -> None:
+    assert install._is_test({"metadata": {"annotations": {"helm.sh/hook": hook}}}) is is_test

@@ -148,6 +148,7 @@ def test_stamping_keeps_the_authors_text(tail: str, expected_text: str) -> None:
     [
         (b"name: [\n", "cannot be read"),
         (b"\xff\n", "cannot be read"),
+        (b"apiVersion: v3\nname: a\nversion: 1.0.0\n", "the apiVersion is .v3., which not every Helm reads"),
         (b"name: ../evil\nversion: 1.0.0\n", "is not a chart name"),
         (b"name: " + b"a" * 64 + b"\nversion: 1.0.0\n", "is not a chart name"),
         (b"name: mnist\nversion: 1.0\n", "is not a SemVer 2 version"),

@@ -56,6 +56,26 @@ def test_a_document_of_very_many_values_is_refused() -> None:
         carry({"a": [{}] * 1_000_001})
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("files", {"a": 10**400}),
+        ("files", {"a": -1}),
+        ("files", {"a\0b": 1}),
+        ("files", {"a\ud800": 1}),
+        ("step", 2**63),
+        ("written_at", 1e308),
+        ("written_at", float("nan")),
+        ("marker", {"ending": "", "files": {}, "variables": [["v", "float32", [10**4000]]]}),
+    ],
+)
+def test_numbers_and_names_that_cannot_be_are_refused(key: str, value: object) -> None:
+    document = wire.dump_list(read_list(FIXTURE), 40)
+    document["checkpoints"][0][key] = value
+    with pytest.raises(ValueError):
+        wire.parse_list(document)
+
+
 def test_what_is_not_whole_yet_is_nothing() -> None:
     lines = list(wire.pack_lines({"text": "".join(map(str, range(9000)))}))
     assert len(lines) > 3

@@ -26,8 +26,6 @@ NOT_EXECUTABLE = 126
 _KILL_MARGIN_SECONDS = 1.0
 """Left of the grace period for the launcher's own last words."""
 _KILL_AGAIN_SECONDS = 0.5
-_PIPES_BYTES = 4 * 1024 * 1024
-"""More than two pipes hold: what comes after it is not the program's."""
 _QUIET_SECONDS = 0.25
 """A pipe that a stranger keeps open counts as empty after so long without output."""
 
@@ -132,7 +130,7 @@ def run_attempt(
     finished_at, ran_seconds = time.time(), time.monotonic() - began
     signals.detach()
     end_group(child.pid, _find_kill_time(settings.stop_grace_seconds, signals, stalled_at), signals.wait)
-    _drain(pumps, everything, settings.stop_grace_seconds, signals)
+    _drain(pumps, settings.stop_grace_seconds, signals)
     for feed in feeds:
         feed.end()
     by_signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
@@ -239,11 +237,15 @@ def _find_kill_time(grace_seconds: float, signals: Signals, stalled_at: Optional
     return asked_at + max(grace_seconds - _KILL_MARGIN_SECONDS, grace_seconds / 2)
 
 
-def _drain(pumps: Sequence[Pump], output: Tail, grace_seconds: float, signals: Signals) -> None:
+def _drain(pumps: Sequence[Pump], grace_seconds: float, signals: Signals) -> None:
     """Wait until all output is passed on, however slow the reader, not for strangers with an open pipe."""
-    quiet_since, passed_on = time.monotonic(), output.count_bytes()
+    ends = [0 for _ in pumps]
+    began = quiet_since = time.monotonic()
     while any(pump.is_alive() for pump in pumps):
-        if output.count_bytes() - passed_on > _PIPES_BYTES:
+        if time.monotonic() - began < _QUIET_SECONDS:
+            # What comes later is not the program's. More than once: a pump may hold what it has not counted yet.
+            ends = [max(end, pump.find_end()) for end, pump in zip(ends, pumps)]
+        elif all(pump.has_passed_on(end) for end, pump in zip(ends, pumps)):
             return
         if not all(pump.is_quiet() for pump in pumps):
             quiet_since = time.monotonic()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import os
 import select
+import sys
 import threading
 import time
 from typing import Deque, List, Protocol, Sequence
@@ -137,21 +138,40 @@ class Pump(threading.Thread):
         self._target = target
         self._sinks = sinks
         self._is_busy = True
+        self._read = 0
+        self._passed_on = 0
 
     def run(self) -> None:
         while True:
             self._is_busy = False
             chunk = os.read(self._source, _READ_BYTES)
             self._is_busy = True
+            self._read += len(chunk)
             if not chunk:
                 break
             for sink in self._sinks:
                 sink.add(chunk)
             _write_all(self._target, chunk)
+            self._passed_on += len(chunk)
             console.note_output(self._target, chunk)
             if len(chunk) < _SMALL_BYTES:
                 time.sleep(_NAP_SECONDS)
         os.close(self._source)
+
+    def find_end(self) -> int:
+        """Return how many bytes the pipe has given so far, with those that are in it now."""
+        import fcntl
+        import termios
+
+        try:
+            waiting = fcntl.ioctl(self._source, termios.FIONREAD, b"\0" * 4)
+        except OSError:  # It has ended.
+            return self._read
+        return self._read + int.from_bytes(waiting, sys.byteorder)
+
+    def has_passed_on(self, count: int) -> bool:
+        """Say whether the first `count` bytes have been passed on."""
+        return self._passed_on >= count or not self.is_alive()
 
     def is_quiet(self) -> bool:
         """Say whether there is nothing to pass on at this moment."""

@@ -304,9 +304,9 @@ def parse_report(document: Any) -> Optional[LauncherReport]:
         is_parked=document.get("state") == "parked",
         missing_peers=_parse_missing_peers(document.get("peersWaiting")),
         nan_metrics=_parse_names(document.get("nanMetrics")),
-        memory_kill=kill[:_KILL_LIMIT] if isinstance(kill, str) and kill.isascii() else "",
+        memory_kill=kill[:_KILL_LIMIT] if isinstance(kill, str) and _is_plain(kill) else "",
         memory_killed_at=parse_number(document.get("memoryKilledAt")) or 0.0,
-        silent_storage=silence[:MESSAGE_LIMIT] if isinstance(silence, str) and silence.isascii() else "",
+        silent_storage=silence[:MESSAGE_LIMIT] if isinstance(silence, str) and _is_plain(silence) else "",
         throttling=describe_throttling(parse_throttling(document.get("cpuThrottling"))),
     )
 
@@ -321,7 +321,7 @@ def _parse_missing_peers(entries: Any) -> Sequence[MissingPeer]:
         if not isinstance(address, str) or not isinstance(reason, str) or reason == PEER_UNASKED:
             continue
         # Host names and system errors; other text takes four times the memory.
-        if address.isascii() and reason.isascii():
+        if _is_plain(address) and _is_plain(reason):
             found.append(MissingPeer(address[:_PEER_LIMIT], reason[:_PEER_LIMIT]))
     return tuple(found[:_PEERS_KEPT])
 
@@ -372,3 +372,7 @@ def _parse_end(terminated: Mapping[str, Any], run_id: Optional[str]) -> Containe
 def _word_hook(message: str) -> str:
     """Return why a hook failed, without the pod's names around it."""
     return shorten(" ".join(_AROUND_HOOK_WORDS.sub("", message).split()), MESSAGE_LIMIT) or _HOOK_FAILED
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable()
