@@ -167,6 +167,6 @@ def test_nor_is_an_archive_that_helm_cannot_read(tmp_path: Path) -> None:
     archive = tmp_path / "plain-1.2.3.tgz"
     archive.write_bytes(gzip.compress(build_tar("plain", {"Chart.yaml": text})))
     refused = run("publish", archive, "--to", tmp_path / "repository", SKIP)
-    assert refused.returncode == 5
-    assert "does not render: cannot load Chart.yaml" in refused.stderr
+    assert refused.returncode == 7
+    assert "plain-1.2.3.tgz: Chart.yaml: annotations is ['a'], which Helm does not read" in refused.stderr
     assert not (tmp_path / "repository").exists()
